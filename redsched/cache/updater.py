@@ -18,6 +18,7 @@ from redsched.cache.feed import Gap
 from redsched.cache.remembered import RememberedHosts
 from redsched.cache.replica import CellReplica
 from redsched.errors import RedschedError, StoreUnavailable
+from redsched.model.tokens import is_newer
 from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -68,6 +69,8 @@ class ReplicaUpdater:
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for clients that follow the feed through this process."""
         self._clock = Clock("", 0, 0, settled=False)
+        self.highest_epoch = ""
+        """The highest epoch of the cell with which the store has replied to this process. A wipe does not lose it."""
         self.next_deadline_ms: int | None = None
         self._settings = settings
         self._listeners: list[Listener] = []
@@ -389,8 +392,14 @@ class ReplicaUpdater:
         for one in self._listeners:
             one.on_reset()
 
+    def note_epoch(self, epoch: str) -> None:
+        """Record an epoch that the store has replied with."""
+        if epoch != self.highest_epoch and is_newer(epoch, self.highest_epoch):
+            self.highest_epoch = epoch
+
     def _record_clock(self, clock: Clock) -> None:
         self._clock, self._read_at = clock, aio.now_s()
+        self.note_epoch(clock.epoch)
 
     def _release(self, error: RedschedError) -> None:
         waiting, self._waiting = self._waiting, []

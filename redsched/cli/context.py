@@ -9,6 +9,7 @@ import gc
 import os
 import pwd
 import sys
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from redsched import aio, logs, origin
 from redsched.errors import InvalidRequest
+from redsched.model.tokens import Token
 from redsched.origin import Origin
 from redsched.settings import Settings, load
 from redsched.store.topology.password import FILE_SETTING, has_password
@@ -24,6 +26,10 @@ PASSWORD_SHOWN = (
     "redsched: warning: --url has a password, which every user of this machine can read in the list of processes: set "
     f"REDSCHED_REDIS_URL instead, or leave it out and name a file with it in {FILE_SETTING}"
 )
+
+MAX_AHEAD_YEARS = 100
+MAX_AHEAD_MS = MAX_AHEAD_YEARS * 366 * 86_400_000
+"""How far an epoch may be ahead above which an operator starts one."""
 
 FIRST_REPLY_S = 2.0
 """How long a command waits until a store answers at all, unless REDSCHED_REPLY_TIMEOUT_S is set."""
@@ -79,6 +85,20 @@ def declare(settings: Settings) -> Sequence[str]:
     return run(_declare(checked_url(settings), settings))
 
 
+def start_above(settings: Settings, above: str) -> Mapping[str, str]:
+    """Start epochs above a given one in the cells of `settings` that have none, and return the epochs of all.
+
+    Raises InvalidRequest for an epoch that is malformed, or so late that it must be a slip: no epoch can go back.
+    """
+    seen = Token.parse(f"{above}.0")
+    if seen.epoch_ms > time.time() * 1000 + MAX_AHEAD_MS:
+        raise InvalidRequest(
+            f"epoch {above} is more than {MAX_AHEAD_YEARS} years ahead, and the epochs of a cell only grow: pass one "
+            "that `redsched status` shows"
+        )
+    return run(_start_above(checked_url(settings), settings, above))
+
+
 def check_answers(settings: Settings) -> None:
     """Raise StoreUnavailable unless the store of `settings` can be used; in seconds if it hangs."""
     run(_check_answers(checked_url(settings), settings))
@@ -117,6 +137,14 @@ def _setting_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     name = f"REDSCHED_{str(first['loc'][0]).upper()}" if first["loc"] else "the settings"
     return f"{name}: {first['msg']}, not {str(first['input'])[:80]!r}: correct or unset it in the environment"
+
+
+async def _start_above(url: str, settings: Settings, above: str) -> Mapping[str, str]:
+    from redsched.store.store import Store
+
+    async with Store.connect(url, settings, first_reply_s=first_reply_s(settings)) as store:
+        answers = await aio.gather(store.cell(name).raise_epoch(above) for name in settings.cells)
+    return {name: answer.epoch for name, answer in zip(settings.cells, answers, strict=True)}
 
 
 async def _check_answers(url: str, settings: Settings) -> None:

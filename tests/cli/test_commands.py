@@ -213,6 +213,17 @@ def test_init_declares_a_new_cell_once(store: str) -> None:
     assert run("init", "--url", store).check().output == "cell c1 is not changed: it exists already\n"
 
 
+def test_init_starts_an_epoch_above_one_that_hosts_have_seen(store: str) -> None:
+    """Once: a cell whose epoch is above it is left alone. No epoch goes back, so a slip is refused."""
+    run("init", "--url", store).check()
+    above = "4000000000000-abc"
+    started = run("init", "--above", above, "--cell", "c1", "--url", store).check().output
+    assert re.fullmatch(rf"cell c1 has epoch 4000000000001-\w+, which is above {above}\n", started)
+    assert run("init", "--above", above, "--url", store).check().output == started
+    run("init", "--above", "9000000000000000-abc", "--url", store).check_failed(2, "more than 100 years ahead")
+    run("init", "--above", "soon", "--url", store).check_failed(2, "malformed")
+
+
 @pytest.mark.usefixtures("needs_store")
 def test_audit_of_a_sound_store(redsched: Redsched) -> None:
     redsched("select", "VCPU=1").check()

@@ -241,6 +241,13 @@ async def audited(it: World) -> None:
     await it.cell.status.note_audit(AuditNote(0, 1, 1, 2, 0, ("one", "two")))
 
 
+async def refused(it: World) -> None:
+    """Note that two hosts were refused; the epoch of one counts no more."""
+    await open_host(it.cell)
+    await it.cell.status.note_refused("h2", "4000000000000-a")
+    await it.raw.hset(it.cell.keys.refused, "h3", "1-a")
+
+
 async def in_aggregate(it: World) -> None:
     await open_host(it.cell)
     await it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset({"h1"})))
@@ -438,6 +445,7 @@ LINES: dict[str, Line] = {
     "quota_given": Line(given, lambda it: it.cell.quotas.close_transfer("p", "d", "c2", TRANSFER, back=True)),
     "quota_share": Line(closed, lambda it: it.cell.quotas.share("p", "d", it.epoch, it.version, {"claims": 5})),
     "quota_take": Line(shared, lambda it: it.cell.quotas.take("p", "d", "c2", TRANSFER)),
+    "refused": Line(refused, lambda it: it.cell.status.note_refused("h1", "4000000000000-a")),
     "reconcile": Line(due, lambda it: it.cell.claims.reconcile(["a"], ["host:h1"]), Outcome.OK),
     "record": Line(recorded, record_nothing),
     "release": Line(partial(one, claim_on), lambda it: it.cell.claims.release("h1", "a")),

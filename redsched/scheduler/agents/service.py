@@ -7,11 +7,12 @@ from redsched import aio, origin
 from redsched.errors import ClaimState, InvalidRequest, Settling
 from redsched.model import MAX_ALTERNATES, AgentStamp, Claim, HostReport, Request
 from redsched.model.limits import check_size
-from redsched.model.tokens import Token
+from redsched.model.tokens import Token, is_newer
 from redsched.model.validation import check_name
 from redsched.scheduler.agents.inbox_feed import InboxFeed
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
+from redsched.scheduler.status.results import raise_command
 from redsched.store.cell import CellStore
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import REQUEST, alternates_from, alternates_name, texts_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
 
 AHEAD_MS = 24 * 3600 * 1000
-"""How far an epoch that a host has seen may be ahead of the store's clock."""
+"""How far an epoch that a host has seen may be ahead of the store's clock, unless this process has seen it too."""
 RAISE_PAUSE_S = 10.0
 """The time within which one caller may start one new epoch: each costs every host of the cell an attestation.
 
@@ -70,7 +71,9 @@ class AgentService:
         cell = self._cells.named(report.cell)
         refuse_too_many_columns(cell, report)
         await self._hosts.refuse_twin(report.name, cell)
-        return await cell.store.hosts.report(report, stamp)
+        answer = await cell.store.hosts.report(report, stamp)
+        cell.updater.note_epoch(answer.epoch)
+        return answer
 
     async def attest(
         self,
@@ -84,23 +87,36 @@ class AgentService:
     ) -> AttestAnswer:
         """Attest to an epoch with all claims that the host knows. Raises InvalidRequest."""
         check_attested(held, ended, epoch)
-        return await store.hosts.attest(host, epoch, stamp, held, ended, lease_s)
+        answer = await store.hosts.attest(host, epoch, stamp, held, ended, lease_s)
+        self._cells.named(store.name).updater.note_epoch(answer.epoch)
+        return answer
 
     async def heartbeats(
         self, store: CellStore, beats: Sequence[tuple[str, int, AgentStamp]]
     ) -> dict[str, ScriptResult]:
         """Renew the leases of hosts: name, lease_s and stamp of each. Returns the outcomes by host."""
         answers = await aio.gather(store.hosts.heartbeat(host, lease_s, stamp) for host, lease_s, stamp in beats)
+        for answer in answers:
+            self._cells.named(store.name).updater.note_epoch(answer.epoch)
         return {host: answer for (host, _, _), answer in zip(beats, answers, strict=True)}
 
     async def raise_epoch(self, store: CellStore, host: str, above: str) -> ScriptResult:
         """Start a new epoch unless the current one is above `above`, which the host has seen.
 
-        Raises ClaimState for an epoch far in the future, and Settling for a caller that has started another one lately.
+        An epoch far in the future could be an invention of the host, unless this process has seen it in the cell too:
+        the store's clock may have been wrong. Raises ClaimState for one that it has not seen, which the cell's status
+        shows then, and Settling for a caller that has started another one lately.
         """
         clock, seen = await store.tick(), Token.parse(f"{above}.0")
-        if seen.epoch_ms > clock.now_ms + AHEAD_MS:
-            raise ClaimState(f"epoch {above} is more than a day ahead of the store's clock: no store has issued it")
+        updater = self._cells.named(store.name).updater
+        updater.note_epoch(clock.epoch)
+        if seen.epoch_ms > clock.now_ms + AHEAD_MS and is_newer(above, updater.highest_epoch):
+            await store.status.note_refused(host, above)
+            raise ClaimState(
+                f"epoch {above} is more than a day ahead of the store's clock, and this API has not seen it: if that "
+                f"clock was wrong once, an operator can start an epoch above it: {raise_command(above)}",
+                {"host": host, "epoch": above, "cell": store.name},
+            )
         key, now_s = (store.name, origin.current().actor or host), aio.now_s()
         at_s, times = self._raised.get(key, (now_s, 0))
         pause_s = min(RAISE_PAUSE_S * 2 ** (times - 1), MAX_RAISE_PAUSE_S) if times else 0.0

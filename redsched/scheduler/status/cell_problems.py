@@ -2,12 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from redsched.model import Reason
+from redsched.model import Reason, Token
+from redsched.model.tokens import began_ms
 from redsched.scheduler.status.capacity_problems import over_capacity
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.fencing_problems import fencing_problems
 from redsched.scheduler.status.host_problems import down, lost, returned
-from redsched.scheduler.status.results import StatusProblem, are, counted, duration, named, problem_about
+from redsched.scheduler.status.results import (
+    StatusProblem,
+    are,
+    counted,
+    duration,
+    named,
+    problem_about,
+    raise_command,
+)
 from redsched.store.commands.status import Notification
 
 WAITS_MS = 60_000
@@ -21,7 +30,7 @@ Found = Iterator[StatusProblem]
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
     of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity)
-    for find in (_schedulers, _epoch, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
+    for find in (_schedulers, _epoch, _refused, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 
 
@@ -56,6 +65,24 @@ def _epoch(cell: str, facts: CellFacts) -> Found:
             "this ends as soon as a scheduler or an agent writes; if none does, start one",
             ("redsched api",),
         )
+
+
+def _refused(cell: str, facts: CellFacts) -> Found:
+    if not facts.refused:
+        return
+    highest = max(facts.refused.values(), key=lambda epoch: Token.parse(f"{epoch}.0"))
+    names = list(facts.refused)
+    ahead = duration(began_ms(highest) - facts.now_ms)
+    yield problem_about(
+        "epoch-refused",
+        cell,
+        names,
+        f"{are(names, 'host')} refused by the API, and so without claims: {named(names)}. They have seen epoch "
+        f"{highest}, which is {ahead} ahead of the store's clock",
+        "if the clock of the store was wrong once, and the store has lost that epoch, start one above it; otherwise "
+        "these agents are broken, or not to be trusted: stop them",
+        (raise_command(highest),),
+    )
 
 
 def _unsettled(cell: str, facts: CellFacts) -> Found:

@@ -39,6 +39,7 @@ class CellFacts:
     `claims_on`: the ids of the claims on the first hosts that are down or lost. `unplaced`: why some of those that
     leave such a host have no other place now. `why_pending`: the last failure of the first claim of `stuck_pending`.
     `expected`: the statuses declared for hosts before their first report, with reasons.
+    `refused`: epochs that hosts have seen and the API has refused, by host.
     `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
     """
 
@@ -54,6 +55,7 @@ class CellFacts:
     by_name: dict[str, HostHead] = field(default_factory=dict)
     stuck: Reason | None = None
     fencing: FencingNotes = field(default_factory=FencingNotes)
+    refused: Mapping[str, str] = field(default_factory=dict)
     claims_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     why_pending: Mapping[str, Reason] = field(default_factory=dict)
@@ -120,6 +122,7 @@ async def read_facts(cell: Cell) -> CellFacts:
         await store.status.last_audit(),
         {one.name: one for one in hosts},
         fencing=await store.fencing.notes(),
+        refused=await store.status.refused(head.epoch),
     )
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)

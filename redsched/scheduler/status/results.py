@@ -168,6 +168,11 @@ def duration(ms: int) -> str:
     return f"{seconds // 3600} h" if seconds < 172_800 else f"{seconds // 86_400} days"
 
 
+def raise_command(above: str) -> str:
+    """Return the command that starts an epoch above a given one."""
+    return f"redsched init --above {above}"
+
+
 def counted(number: int, what: str) -> str:
     """Return the number of things: `1 host`, `3 hosts`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

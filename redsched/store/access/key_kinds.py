@@ -8,6 +8,7 @@ IN_ORDER = (
     *("meta", "changes", "hosts", "host", "claim", "claims", "inbox", "deadlines", "reconcile", "shelved", "quota"),
     *("gang", "server_group", "pool", "reason", "request", "alternates", "decision", "attributes"),
     *("draining", "removed", "workload", "reservations", "schedulers", "missing", "audit", "fencing", "expected"),
+    "refused",
     *("aggregate", "aggregates", "server_groups", "pools", "quotas", "events", "recorder", "summary", "duty", "probe"),
 )
 """The kinds of a cell. A server compares a key with the patterns of a user in turn: the most used come first."""

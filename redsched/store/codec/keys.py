@@ -48,6 +48,7 @@ class Keys:
         "quotas",
         "reconcile",
         "recorder",
+        "refused",
         "reservations",
         "schedulers",
         "server_groups",
@@ -75,6 +76,7 @@ class Keys:
         self.audit = f"{self._prefix}audit"
         self.fencing = f"{self._prefix}fencing"
         self.expected = f"{self._prefix}expected"
+        self.refused = f"{self._prefix}refused"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

@@ -6,6 +6,7 @@ All reads are bounded by the number of hosts, not of claims: `inbox` names the c
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from redsched.model.tokens import began_ms
 from redsched.model.validation import parse_int
 from redsched.store.client.reads import exchange, fields_of
 from redsched.store.codec.fields import WRITTEN_OFF
@@ -20,6 +21,11 @@ MAX_PROBLEMS = 20
 """How many problems of an audit are kept; their number is always kept."""
 MAX_TEXT = 300
 """The length of a problem's text, in characters."""
+
+MAX_REFUSED = 200
+"""Of how many hosts it is kept that the API has refused an epoch that they have seen."""
+REFUSED_KEPT_MS = 3_600_000
+"""How long that is kept if no host is refused again. An agent is refused every few seconds."""
 
 EVACUATE = "evacuate"
 """How claims leave a host that was written off."""
@@ -219,6 +225,16 @@ class StatusCommands:
         problems = note.problems[:MAX_PROBLEMS]
         fields |= {f"{_PROBLEM}{number}": text[:MAX_TEXT] for number, text in enumerate(problems, 1)}
         await self._cell.scripts.run("audited", (self._cell.keys.audit,), (AUDIT_KEPT_MS, *flat(fields)))
+
+    async def note_refused(self, host: str, epoch: str) -> None:
+        """Record that the API has refused to start an epoch above one that a host has seen. (refused.lua)"""
+        await self._cell.run("refused", (self._cell.keys.refused,), (host, epoch, MAX_REFUSED, REFUSED_KEPT_MS))
+
+    async def refused(self, epoch: str) -> dict[str, str]:
+        """Return the epochs above the present one that hosts have seen and the API has refused, by host."""
+        with self._cell.reading():
+            noted = await self._cell.reader.hgetall(self._cell.keys.refused)
+        return {host: seen for host, seen in sorted(noted.items()) if began_ms(seen) >= began_ms(epoch)}
 
     async def last_audit(self) -> AuditNote | None:
         """Return the note about the last audit by a scheduler; None if there was none in the last week."""

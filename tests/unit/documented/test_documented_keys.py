@@ -99,7 +99,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
-    built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing, keys.expected}
+    built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing, keys.expected, keys.refused}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -257,6 +257,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.workload.add(1, Workload({250: 1}))
     await cell.status.announce(Announcement("scheduler", 0, "1.0", "node", 1, 0))
     await cell.status.note_audit(AuditNote(0, 1, 1, 1, 0, ("h1: wrong",)))
+    await cell.status.note_refused("h1", "4000000000000-abc")
     await cell.reservations.put("h1", "reservation", {"VCPU": 1}, 1000, 0, 1)
     await seen.look()
 

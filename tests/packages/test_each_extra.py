@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "host write-off": "h2 --yes",
     "host remove": "h2 --force --yes",
     "claim list": "",
+    "logs": "vm",
     "claim show": "vm",
     "claim renew": "vm",
     "claim confirm": "vm",

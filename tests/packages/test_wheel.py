@@ -102,7 +102,7 @@ def test_commands_and_the_client_use_an_api(installed: Path, redsched: Redsched,
     [
         ("host list --url redis://localhost", "scheduler"),
         ("agent --url redis://localhost", "agent"),
-        ("api --url redis://localhost", "api"),
+        ("api --port 0 --url redis://localhost", "api"),
         ("up", "embedded"),
     ],
 )

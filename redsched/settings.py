@@ -4,7 +4,6 @@ Settings of a whole cell, which must be the same for all processes (how long tom
 starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
+from redsched.model.unique_keys import DuplicateKey, loads
 from redsched.model.units import plain_number
 from redsched.model.validation import check_class, check_name
 from redsched.model.workload import GPU_SHARES
@@ -396,7 +396,9 @@ def _decoded(name: str, text: str) -> Any:
     if get_origin(Settings.model_fields[name].annotation) not in (dict, list):
         return text
     try:
-        return json.loads(text)
+        return loads(text)
+    except DuplicateKey as error:
+        raise InvalidRequest(f"{PREFIX}{name.upper()} {error}") from error
     except ValueError as error:
         raise InvalidRequest(f"{PREFIX}{name.upper()} must be JSON: {error}") from error
 

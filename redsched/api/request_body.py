@@ -16,7 +16,7 @@ from redsched.api.access.redact import BODY
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
-from redsched.schema.parsing import Model, parse
+from redsched.schema.parsing import Model, parse, refuse_duplicate_keys
 from redsched.schema.requests.reports import check_report_size
 
 
@@ -50,9 +50,10 @@ async def read_if_any(request: Request, model: type[Model]) -> Model:
 async def read_object(request: Request) -> dict[str, Any]:
     """Return the body as any JSON object. Raises as `read` does."""
     try:
-        found = from_json(await read_bytes(request), allow_inf_nan=False)
+        found = from_json(text := await read_bytes(request), allow_inf_nan=False)
     except ValueError as error:
         raise InvalidRequest(f"body: is not valid JSON: {error}") from None
+    refuse_duplicate_keys(text)
     if not isinstance(found, dict):
         raise InvalidRequest("body: is not a JSON object: send one, such as {}")
     return found

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.cli import completion
 from redsched.errors import ClaimState, InvalidRequest, NotFound
+from redsched.model.unique_keys import DuplicateKey, loads
 from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name, check_owner
 from redsched.scheduler.queries import ME
@@ -182,7 +182,9 @@ def written(what: str, text: str) -> Any:
 def json_value(what: str, text: str) -> Any:
     """Parse a text in JSON, and not in YAML, which reads some texts as other values. Raises InvalidRequest."""
     try:
-        return json.loads(text)
+        return loads(text)
+    except DuplicateKey as error:
+        raise InvalidRequest(f"{what} {error}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"{what} is not JSON: {error}") from error
 

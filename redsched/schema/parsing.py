@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from redsched.errors import InvalidRequest
+from redsched.model.unique_keys import DuplicateKey, check_unique_keys
 
 Model = TypeVar("Model")
 
@@ -36,7 +37,16 @@ def parse(text: bytes, model: type[Model], name: str = "") -> Model:
                 f"body: has {error.error_count()} errors, too many to describe: send a part of it to see what is wrong"
             ) from None
         raise invalid(error.errors(include_url=False)) from None
+    refuse_duplicate_keys(text)
     return found
+
+
+def refuse_duplicate_keys(text: bytes) -> None:
+    """Raise InvalidRequest if an object of a valid JSON text has a key twice: which of them is meant is not known."""
+    try:
+        check_unique_keys(text)
+    except DuplicateKey as error:
+        raise InvalidRequest(f"body: {shown_text(error)}") from None
 
 
 def merged(target: Any, patch: Any) -> Any:
@@ -59,6 +69,7 @@ def invalid(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """
     if not errors[0]["loc"] and (own := _own(errors[0])):
         return own
+    errors = _without_consequences(errors)
     found = [_field_error(error) for error in errors[:MAX_ERRORS]]
     more = f" (and {len(errors) - 1} more, see `errors`)" if len(errors) > 1 else ""
     return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found})
@@ -68,6 +79,12 @@ def shown_text(value: object) -> str:
     """Return a text that is safe to show in a response: truncated, and valid UTF-8."""
     text = str(value).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def _without_consequences(errors: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Leave out that a list is too short if one of its items is invalid: pydantic does not count that item."""
+    within = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
+    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in within]
 
 
 def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
@@ -80,7 +97,14 @@ def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
         return {"field": where, "message": "is required: add it"}
     if own := _own(error):
         return {"field": where, "message": own.detail}
+    if error["type"] == "int_type" and isinstance(error["input"], float):
+        return {"field": where, "message": _not_whole(error["input"])}
     return {"field": where, "message": f"{error['msg']}, not {shown_text(repr(error['input']))}"}
+
+
+def _not_whole(value: float) -> str:
+    right = f"{value:.0f}, " if value.is_integer() else ""
+    return f"must be a whole number, written without a fraction or an exponent: {right}not {value}"
 
 
 def _own(error: Mapping[str, Any]) -> InvalidRequest | None:

@@ -126,3 +126,57 @@ def test_an_error_names_the_part_that_it_is_about(body: Any, said: str) -> None:
 def test_python_constructs_the_model_without_pydantic(model: type) -> None:
     """Each selection constructs a request, and pydantic's validation would take longer than all its own checks."""
     assert not hasattr(model, "__pydantic_validator__")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"resources": {"VCPU": 1, "VCPU": 2}}', "body: has the key 'VCPU' twice in one object: "),
+        ('{"resources": {"VCPU": 1}, "project": "a", "project": "a"}', "body: has the key 'project' twice"),
+        ('{"resources": {"VCPU": 1}, "payload": [{"a": 1, "\\u0061": 2}]}', "body: has the key 'a' twice"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused(text: str, said: str) -> None:
+    """The last one counted, so that a request was another one than its sender, or a proxy, had read."""
+    with pytest.raises(InvalidRequest) as raised:
+        parse(text.encode(), Request)
+    assert raised.value.detail.startswith(said)
+
+
+def test_the_same_key_in_different_objects_is_no_error() -> None:
+    text = b'{"resources": {"VCPU": 1}, "payload": [{"a": {"a": 1}}, {"a": "a"}, "{\\"a\\": 1, \\"a\\": 2}"]}'
+    assert parse(text, Request).payload == [{"a": {"a": 1}}, {"a": "a"}, '{"a": 1, "a": 2}']
+
+
+@pytest.mark.parametrize("written", ["1.0", "1e0", "-2.0"])
+@pytest.mark.parametrize(
+    ("model", "text", "field"),
+    [
+        (Request, '{"resources": {"VCPU": %s}}', "resources.VCPU"),
+        (Request, '{"resources": {"VCPU": 1}, "lease_s": %s}', "lease_s"),
+        (Request, '{"numa": {"cells": [{"cpus": %s, "memory_mb": 1}]}}', "numa.cells[0].cpus"),
+        (ReportBody, '{"inventories": {"VCPU": {"total": %s}}}', "inventories.VCPU.total"),
+        (Quota, '{"limits": {"VCPU": %s}}', "limits.VCPU"),
+    ],
+)
+def test_a_whole_number_is_written_without_a_fraction(model: Any, text: str, field: str, written: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        parse((text % written).encode(), model, "n1")
+    value = float(written)
+    assert raised.value.detail == (
+        f"{field}: must be a whole number, written without a fraction or an exponent: {value:.0f}, not {value}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"numa": {"cells": [{"cpus": 1, "memory_mb": 0}]}}, "numa.cells[0]"),
+        ({"members": [{"name": "a", "resources": {}}]}, "members[0]"),
+    ],
+)
+def test_a_list_whose_only_item_is_wrong_is_not_too_short_as_well(body: Any, field: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read(Request, body)
+    assert [one["field"] for one in raised.value.facts["errors"]] == [field]
+    assert "more" not in raised.value.detail

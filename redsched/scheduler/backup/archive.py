@@ -12,6 +12,7 @@ from typing import Any
 from redsched.errors import InvalidRequest
 from redsched.model import Aggregate, Claim, HostReport, HostStatus, Quota, Request, ServerGroup, SharedPool, Token
 from redsched.model.json_codec import Fields, as_text, from_text
+from redsched.model.unique_keys import loads
 from redsched.model.validation import check_name, check_slot, parse_int
 from redsched.pacing import Spread
 from redsched.store.codec.claim_fields import alternates_from, alternates_text
@@ -271,7 +272,7 @@ def json_object(line: str, remedy: str = "restore the line, or remove it and cor
     if len(line) > MAX_LINE:
         raise InvalidRequest(f"it has more than {MAX_LINE} characters, which no line of an export has")
     try:
-        item = json.loads(line)
+        item = loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"it is not JSON ({error}): {remedy}") from None
     if not isinstance(item, dict):

@@ -23,6 +23,7 @@ from redsched.agent.monitor import HostMonitor
 from redsched.agent.store_clock import StoreClock
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import MAX_RUNTIME_S, AgentStamp, HostReport
+from redsched.model.hosts import warnings_of
 from redsched.model.tokens import is_newer
 from redsched.model.validation import parse_int
 from redsched.release import release
@@ -162,12 +163,19 @@ class Host:
         self._check_owner(answer.outcome)
         self.record_reply(answer.epoch, answer.now_ms)
         await self._check_version(answer)
+        self._warn_of_unusable(report)
         self._sent = report
         self._is_known = True
         self._report_at_s = aio.now_s() + self.settings.report_s * random.uniform(0.5, 1.0)
         # An earlier process with the same journal has attested to this epoch, so the store has everything.
         if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
             self._open(answer.epoch, ())
+
+    def _warn_of_unusable(self, report: HostReport) -> None:
+        """Log of which slots nothing can ever be claimed, when that changes."""
+        warnings = warnings_of(report.slots())
+        if warnings and (self._sent is None or warnings != warnings_of(self._sent.slots())):
+            _log.warning("nothing of this can ever be claimed", host=self.name, inventories=", ".join(warnings))
 
     async def _check_version(self, answer: ReportAnswer) -> None:
         """Raise the epoch if the host's version decreased within it: the store has lost writes without noticing."""

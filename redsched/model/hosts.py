@@ -127,6 +127,28 @@ class Inventory:
         """The largest amount that one claim may take: max_unit, else total."""
         return self.total if self.max_unit is None else self.max_unit
 
+    @property
+    def unusable(self) -> str:
+        """Why no amount can ever be claimed although there is something; '' if one can, or if all is reserved."""
+        if not self.total or self.reserved == self.total:
+            return ""
+        if self.reserved > self.total:
+            return f"reserved {self.reserved} is above total {self.total}"
+        if not self.capacity:
+            return f"allocation_ratio {self.allocation_ratio:g} of {self.total - self.reserved} is less than 1"
+        if self.max_unit is not None and self.min_unit > self.max_unit:
+            return f"min_unit {self.min_unit} is above max_unit {self.max_unit}"
+        smallest = -(-self.min_unit // self.step_size) * self.step_size
+        if smallest <= min(self.largest, self.capacity):
+            return ""
+        most = f"the {self.capacity} that there are" if smallest > self.capacity else f"max_unit {self.largest}"
+        return f"the smallest amount by min_unit and step_size, {smallest}, is above {most}"
+
+
+def warnings_of(inventories: Mapping[str, Inventory]) -> tuple[str, ...]:
+    """Return for each slot of which nothing can ever be claimed why: `VCPU: reserved 9 is above total 8`."""
+    return tuple(f"{slot}: {one.unusable}" for slot, one in inventories.items() if one.unusable)
+
 
 def check_provided(inventories: Mapping[str, Inventory], traits: frozenset[str]) -> None:
     """Raise InvalidRequest unless a host, pool or shared pool may have these inventories and traits."""

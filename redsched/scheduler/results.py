@@ -227,7 +227,8 @@ class UsageRow:
 class ReportResult:
     """The outcome of a report: OK or ALREADY_DONE. Unless `attested`, the host is closed until it attests to `epoch`.
 
-    `drop` has the ids of the claims whose work the host must stop.
+    `drop` has the ids of the claims whose work the host must stop. `warnings`: of which slots nothing can ever be
+    claimed, and why.
     """
 
     outcome: str
@@ -235,6 +236,7 @@ class ReportResult:
     attested: bool
     version: int
     drop: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

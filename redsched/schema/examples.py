@@ -399,6 +399,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "attested": True,
         "version": 42,
         "drop": [],
+        "warnings": ["MEMORY_MB: reserved 65536 is above total 32768"],
     },
     "ReportedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "attested": True, "version": 42},
     "SelectionsAnswer": {"selections": [SELECTION]},

@@ -6,7 +6,7 @@ import { sentence } from "/assets/status.js";
 const MIB = 1_048_576;
 /** What the names of a problem lead to, by its kind. */
 const LINKS = {
-  "host-down": hostLink, "host-lost": hostLink, "host-returned": hostLink, fencing: hostLink, "fence-failed": hostLink, "host-unattested": hostLink, "over-capacity": hostLink, unsettled: hostLink, notifications: hostLink,
+  "host-down": hostLink, "host-lost": hostLink, "host-returned": hostLink, fencing: hostLink, "fence-failed": hostLink, "host-unattested": hostLink, "over-capacity": hostLink, unusable: hostLink, unsettled: hostLink, notifications: hostLink,
   ending: claimLink, "ending-host-down": claimLink, pending: claimLink, overdue: claimLink,
 };
 

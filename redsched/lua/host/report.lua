@@ -32,7 +32,7 @@ end
 
 local changed, split = {}, 7 + tonumber(ARG.count)
 local function owned(field)
-  return OWNED[string.match(field, '^(%l+)%.')] or field == 'agent.version'
+  return OWNED[string.match(field, '^(%l+)%.')] or field == 'agent.version' or field == 'warnings'
 end
 local host_set, host_gone = compare(old, 8, split, owned, changed)
 local attributes = read_hash(KEY.attributes)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
+from redsched.model.hosts import warnings_of
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
@@ -121,7 +122,7 @@ class HostService:
         if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
-        return result
+        return replace(result, warnings=warnings_of(report.slots()))
 
     async def _attest(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from redsched.model import Reason, Token
 from redsched.model.tokens import began_ms
-from redsched.scheduler.status.capacity_problems import over_capacity
+from redsched.scheduler.status.capacity_problems import over_capacity, unusable
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.fencing_problems import fencing_problems
 from redsched.scheduler.status.host_problems import down, lost, returned
@@ -29,7 +29,7 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity)
+    of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity, unusable)
     for find in (_schedulers, _epoch, _refused, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 

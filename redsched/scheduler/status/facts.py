@@ -9,7 +9,7 @@ from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.status.over import read_over
+from redsched.scheduler.status.over import read_over, read_unusable
 from redsched.store.commands.fencing import FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
 
@@ -41,6 +41,7 @@ class CellFacts:
     `expected`: the statuses declared for hosts before their first report, with reasons.
     `refused`: epochs that hosts have seen and the API has refused, by host.
     `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
+    `unusable`: of which of their slots nothing can ever be claimed, likewise.
     """
 
     head: CellHead
@@ -60,6 +61,7 @@ class CellFacts:
     unplaced: Mapping[str, str] = field(default_factory=dict)
     why_pending: Mapping[str, Reason] = field(default_factory=dict)
     over: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unusable: Mapping[str, Sequence[str]] = field(default_factory=dict)
     expected: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -127,7 +129,8 @@ async def read_facts(cell: Cell) -> CellFacts:
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
-    facts = replace(facts, over=await read_over(store, hosts), expected=await store.hosts.expected())
+    facts = replace(facts, over=await read_over(store, hosts), unusable=await read_unusable(store, hosts))
+    facts = replace(facts, expected=await store.hosts.expected())
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])

@@ -1,15 +1,42 @@
-"""Hosts and shared pools whose claims hold more than their capacity: it shrank, or the claims run all the same."""
+"""Hosts and shared pools whose claims hold more than their capacity, or of which nothing can ever be claimed."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
+from redsched.errors import InvalidRequest
+from redsched.model import Inventory
+from redsched.model.hosts import warnings_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.commands.base import chunks
 from redsched.store.commands.status import HostHead
 
+_DEFAULTS = {"total": "0", "reserved": "0", "min": "1", "step": "1"}
 MAX_READ = 500
 """How many hosts are read that were over their capacity when they last reported: claims may have ended since."""
+
+
+async def read_unusable(store: CellStore, hosts: Sequence[HostHead]) -> dict[str, Sequence[str]]:
+    """Return of which slots nothing can ever be claimed, and why, by key as `read_over`. Raises StoreUnavailable."""
+    found: dict[str, Sequence[str]] = {
+        f"{Kind.HOST}:{one.name}": [one.warnings] for one in hosts if one.warnings and not one.is_written_off
+    }
+    pools = await store.declared.read(Kind.POOL, await store.declared.names(Kind.POOL))
+    found |= {f"{Kind.POOL}:{name}": warnings_of(inventories_in(fields)) for name, fields in pools.items()}
+    return {key: slots for key, slots in found.items() if slots}
+
+
+def inventories_in(fields: Mapping[str, str]) -> dict[str, Inventory]:
+    """Return the inventories in the fields of a hash, without those that a manual edit made unreadable."""
+    found: dict[str, Inventory] = {}
+    for slot in (name.partition(".")[2] for name in fields if name.startswith("total.")):
+        of = {kind: fields.get(f"{kind}.{slot}", "") for kind in ("total", "reserved", "ratio", "min", "max", "step")}
+        with suppress(ValueError, InvalidRequest):
+            total, reserved, least, step = (int(of[kind] or default) for kind, default in _DEFAULTS.items())
+            largest = None if of["max"] in ("", of["total"]) else int(of["max"])
+            found[slot] = Inventory(total, reserved, float(of["ratio"] or 1), least, largest, step)
+    return found
 
 
 async def read_over(store: CellStore, hosts: Sequence[HostHead]) -> dict[str, Sequence[str]]:

@@ -158,13 +158,17 @@ class HostsAnswer(Answer, shows=Page):
 
 
 class ReportAnswer(Answer, shows=ReportResult):
-    """The result of a report. `attested` false: send `claims` and this `epoch`. `drop`: placements to stop."""
+    """The result of a report. `attested` false: send `claims` and this `epoch`. `drop`: placements to stop.
+
+    `warnings`: of which slots nothing can ever be claimed, and why.
+    """
 
     outcome: Literal["OK", "ALREADY_DONE"]
     epoch: str
     attested: bool
     version: int
     drop: list[str]
+    warnings: Annotated[list[str], Field(default_factory=list)]
 
 
 class HeartbeatAnswer(Answer):

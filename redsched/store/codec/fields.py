@@ -26,6 +26,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.model.hosts import warnings_of
 from redsched.model.validation import parse_int
 from redsched.store.codec.claim_fields import is_of_placement
 
@@ -40,6 +41,8 @@ WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not returned."""
 DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then", "epoch")
 HOSTS_DIGEST = "hosts_digest"
+MAX_WARNINGS = 500
+"""The most characters kept of what can never be claimed on a host."""
 ROOT = "/"
 """The value of the field `pool.<name>` of a pool directly in the host."""
 
@@ -55,6 +58,8 @@ def host_fields(report: HostReport) -> dict[str, str]:
     for slot, inventory in report.slots().items():
         values.update((f"{name}.{slot}", value) for name, value in _inventory_fields(inventory))
     values.update((f"external.{slot}", str(amount)) for slot, amount in report.external.items())
+    if warnings := warnings_of(report.slots()):
+        values["warnings"] = ", ".join(warnings)[:MAX_WARNINGS]
     return values
 
 

@@ -34,7 +34,7 @@ FENCE = "fence"
 
 _META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
-_WHY = ("written_off_by", "status_reason", "over_slots")
+_WHY = ("written_off_by", "status_reason", "over_slots", "warnings")
 _AGENT = ("agent.journal", "agent.version")
 _PROBLEM = "problem."
 
@@ -85,6 +85,8 @@ class HostHead:
     written_off_by: str = ""
     reason: str = ""
     over_slots: int = 0
+    warnings: str = ""
+    """Of which slots nothing can ever be claimed, and why."""
 
     @property
     def is_written_off(self) -> bool:
@@ -259,7 +261,7 @@ def has_own_data(replication: Mapping[str, str]) -> bool:
 
 def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
     epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, *others = values
-    journal, version, written_off_by, reason, over_slots = others
+    journal, version, written_off_by, reason, over_slots, warnings = others
     return HostHead(
         name=name,
         epoch=epoch or "",
@@ -277,6 +279,7 @@ def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
         written_off_by=written_off_by or "",
         reason=reason or "",
         over_slots=parse_int(over_slots or "", 0),
+        warnings=warnings or "",
     )
 
 

@@ -124,3 +124,18 @@ async def test_a_host_that_was_written_off_is_none(work: Work) -> None:
     await report(work, 0, HostReport("h0", {"VCPU": Inventory(4)}))
     await work.store.hosts.write_off("h0", force=True)
     assert (await over(work), await figures(work)) == ([], (0, 0))
+
+
+async def test_what_can_never_be_claimed_is_a_problem_and_a_warning_of_the_answer(work: Work) -> None:
+    given = HostReport("h7", {"VCPU": Inventory(8, reserved=9)}, lease_s=3600)
+    answer = await work.scheduler.hosts.report(given)
+    assert answer.warnings == ("VCPU: reserved 9 is above total 8",)
+    await work.store.declared.put_pool(SharedPool("lic", {SEAT: Inventory(10, min_unit=20)}))
+    found = [one for one in (await work.scheduler.status()).problems if one.kind.endswith("unusable")]
+    assert [(one.kind, one.about) for one in found] == [("unusable", ("h7",)), ("pool-unusable", ("lic",))]
+    detail = "of 1 host, nothing of some inventory can ever be claimed: h7 (VCPU: reserved 9 is above total 8)"
+    assert found[0].detail == detail
+    assert f"lic ({SEAT}: the smallest amount" in found[1].detail
+    answer = await work.scheduler.hosts.report(replace(given, inventories={"VCPU": Inventory(8)}))
+    await work.store.declared.put_pool(SharedPool("lic", {SEAT: Inventory(10)}))
+    assert (answer.warnings, list((await work.scheduler.status()).problems)) == ((), [])

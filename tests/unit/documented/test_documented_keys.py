@@ -265,7 +265,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
 async def fence(cell: CellStore, seen: Seen) -> None:
     """Let the limits forbid to fence the host, which is down, and then let its fencing fail."""
     limits = FencingLimits(after_ms=0, most=1, percent=0, within_ms=60_000)
-    await cell.hosts.report(HostReport("h2", {}))
+    await cell.hosts.report(HostReport("h2", {"VCPU": Inventory(1, reserved=2)}))
     await cell.hosts.set_status("h3", HostStatus.DISABLED, ahead=True)
     await cell.fencing.begin("h1", replace(limits, most=0))
     await seen.look()

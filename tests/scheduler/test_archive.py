@@ -1,12 +1,15 @@
 """Importing an exported cell restores it; unreadable archives, and imports over data that must stay, are refused."""
 
+import itertools
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from redsched.errors import ClaimState, InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest, StoreUnavailable
 from redsched.model import (
     Aggregate,
     Candidate,
@@ -224,3 +227,15 @@ async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Sche
     without_host = spoilt(without_host, 0, lines=len(without_host) - 1)
     with pytest.raises(InvalidRequest, match="h1"):
         read(without_host)
+
+
+async def test_a_cell_that_goes_back_while_it_is_read_is_not_exported(
+    living: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new epoch may count as far as the one before: then equal numbers do not say that nothing has changed."""
+    cell = living._cells.named("c1").store
+    present = await cell.tick()
+    epochs = (replace(present, epoch=f"{number}-a") for number in itertools.count(1))
+    monkeypatch.setattr(CellStore, "tick", AsyncMock(side_effect=epochs))
+    with pytest.raises(StoreUnavailable, match="while it was read: export it again"):
+        await living.export("c1")

@@ -9,6 +9,7 @@ from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.scheduler import Change, Scheduler
+from redsched.scheduler.observe.positions import Position, parse_positions
 
 MOST_CLAIMS = 20_000
 """The claims whose projects are remembered, as many as a scheduler keeps changes."""
@@ -25,24 +26,26 @@ class ClaimProjects:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._known: OrderedDict[str, tuple[int, asyncio.Future[str | None]]] = OrderedDict()
-        """By cell and id of the claim: the `seq` of the change that it was read for, and its project."""
+        self._known: OrderedDict[str, tuple[Position, asyncio.Future[str | None]]] = OrderedDict()
+        """By cell and id of the claim: the change that it was read for, and its project."""
 
     async def of(self, change: Change) -> str | None:
         """Return the project of the claim that a change is about; None for a change of no claim, or of a lost one."""
         claim_id = change.fields.get("claim")
         if not claim_id:
             return None
-        key = f"{change.cell}:{claim_id}"
-        read_at, found = self._known.get(key, (0, None))
-        if found is None or (change.op in _BEGINS and change.seq > read_at):
-            found = self._read(key, claim_id, change.seq)
+        key, at = f"{change.cell}:{claim_id}", parse_positions(change.id)[change.cell]
+        read_at, found = self._known.get(key, (at, None))
+        # In another epoch, the numbers may be those of other changes.
+        is_later = at.epoch != read_at.epoch or at.seq > read_at.seq
+        if found is None or (change.op in _BEGINS and is_later):
+            found = self._read(key, claim_id, at)
         self._known.move_to_end(key)
         return await asyncio.shield(found)
 
-    def _read(self, key: str, claim_id: str, seq: int) -> "asyncio.Future[str | None]":
+    def _read(self, key: str, claim_id: str, at: Position) -> "asyncio.Future[str | None]":
         found = aio.detached(self._project(key, claim_id), name="redsched-claim-project")
-        self._known[key] = seq, found
+        self._known[key] = at, found
         while len(self._known) > MOST_CLAIMS:
             self._known.popitem(last=False)
         return found

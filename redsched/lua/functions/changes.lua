@@ -16,7 +16,7 @@ end
 
 register('rs_changes', ' [COUNT]', 0, 'What changed last? Newest first, 10 changes or up to 500.',
   function(cell, arguments, say)
-    local count = page_from(arguments[1] or '10')
+    local count = tonumber(string.match(arguments[1] or '10', '^%d+$') or 0)
     if count < 1 or count > PAGE then
       refuse('ask for 1 to ' .. PAGE .. ' changes')
     end

@@ -15,13 +15,12 @@ end
 
 register('rs_leases', ' [CURSOR]', 0, 'Claims that are not active, in the order in which their leases end.',
   function(cell, arguments, say)
-    local from = page_from(arguments[1])
-    local found = redis.call('ZRANGE', cell.prefix .. 'deadlines', from, from + PAGE)
-    for number = 1, math.min(#found, PAGE) do
-      say_lease(cell, say, found[number])
+    local found, rest = page_after(cell.prefix .. 'deadlines', '+inf', arguments[1])
+    for _, id in ipairs(found) do
+      say_lease(cell, say, id)
     end
-    say('claims with a lease: %d', math.min(#found, PAGE))
-    if #found > PAGE then
-      say_next(cell, say, from + PAGE)
+    say('claims with a lease: %d', #found)
+    if rest then
+      say_next(cell, say, rest)
     end
   end)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from redsched.errors import StoreUnavailable
 from redsched.model import (
     Aggregate,
     GroupPolicy,
@@ -35,7 +36,8 @@ Fields = Mapping[str, str]
 async def export_cell(store: CellStore) -> Archive:
     """Read a whole cell, and again, up to TRIES times in all, if it changed during the read.
 
-    The head of the archive tells whether it is consistent, which a busy cell may prevent. Raises StoreUnavailable.
+    The head of the archive tells whether it is consistent, which a busy cell may prevent. Raises StoreUnavailable, also
+    if new epochs began during each read: what was read may be of two histories, in which the same seq is not the same.
     """
     for _ in range(TRIES):
         before = await store.tick()
@@ -45,6 +47,11 @@ async def export_cell(store: CellStore) -> Archive:
         archive = replace(archive, head=head)
         if before.epoch == after.epoch and head.consistent:
             break
+    if before.epoch != after.epoch:
+        raise StoreUnavailable(
+            f"cell {store.name} began the epoch {after.epoch} while it was read: export it again once the store is "
+            "stable"
+        )
     return archive
 
 

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 
+from redsched.api.access.changes import ClaimProjects
+from redsched.scheduler import Change
 from redsched.server.supervisor import Workers
 from tests.api.access.parts import WEB, Callers, bearer, put_host, settings_of, token_file
 from tests.api.parts import declare_new
@@ -106,3 +109,20 @@ async def expiring(api: Callers, folder: Path, life_s: float) -> float:
     token_file(folder, web={**WEB, "expires": datetime.fromtimestamp(until_s, UTC).isoformat()})
     await wait_until(is_known, what="the worker has read the file")
     return until_s
+
+
+async def test_the_project_of_an_id_that_is_used_again_in_another_epoch_is_read_again() -> None:
+    """The new epoch has not come as far as the one before: its change is the later one all the same."""
+    owner = "web"
+
+    class Claims:
+        async def find(self, claim_id: str) -> SimpleNamespace:
+            return SimpleNamespace(project=owner)
+
+    projects = ClaimProjects(SimpleNamespace(claims=Claims()))  # type: ignore[arg-type] # all of it that is used
+    before = Change("c1", 90, "host", "h1", 9, "claimed", {"claim": "a"}, "c1:1-a:90")
+    after = Change("c1", 20, "host", "h1", 3, "claimed", {"claim": "a"}, "c1:2-b:20")
+    assert await projects.of(before) == "web"
+    owner = "db"
+    assert await projects.of(before) == "web"
+    assert await projects.of(after) == "db"

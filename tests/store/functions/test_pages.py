@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from redsched.store.cell import CellStore
 from tests.store.functions.conftest import Ask
@@ -107,3 +108,31 @@ async def test_every_claim_is_visited_once(cell: CellStore, raw: Any, ask: Ask, 
     named = [[name for names in lines for name in names] for lines in found]
     assert sorted(name for names in named for name in names) == sorted(ids)
     assert max(map(len, named)) <= PAGE
+
+
+@pytest.mark.parametrize("call", ["rs_stale", "rs_leases"])
+@pytest.mark.parametrize("is_tied", [False, True], ids=["at different times", "at the same time"])
+async def test_what_is_gone_meanwhile_hides_nothing(
+    cell: CellStore, raw: Any, ask: Ask, call: str, is_tied: bool
+) -> None:
+    """Hosts that come back, and leases that end, leave the front of the order: a rank would skip as many others."""
+    names = sorted(NAMES)
+    key = cell.keys.hosts if call == "rs_stale" else cell.keys.deadlines
+    await raw.zadd(key, {name: 1000 if is_tied else 1000 + number for number, name in enumerate(names)})
+    lease = {"expires_at_ms": "1000", "claimed_at_ms": "1", "host": "h1", "state": "claimed", "amount.VCPU": "1"}
+    pipe = raw.pipeline(transaction=False)
+    for name in names:
+        pipe.hset(cell.keys.host(name), mapping={"version": "1", "alive_until_ms": "1000"})
+        pipe.hset(cell.keys.claim(name), mapping=lease)
+    await pipe.execute()
+    first = await ask(call)
+    await raw.zrem(key, *names[:PAGE])
+    rest = await pages(ask, call, *first[-1].split("meta ")[1].split())
+    found = [name for lines in (first, *rest) for line in lines for name in re.findall(r"^host-\d{4}", line)]
+    assert found == names
+
+
+async def test_a_rank_is_no_longer_a_cursor(ask: Ask) -> None:
+    for call in ("rs_stale", "rs_leases"):
+        with pytest.raises(ResponseError, match="500 is no cursor: take it from the last line of the call before"):
+            await ask(call, "500")

@@ -1,7 +1,7 @@
 -- each_host(), each_claim_on(): look at the hosts of a cell, or the claims on a host, from a cursor on: at most 500 in
 -- a call, fewer if they have many fields. `look(name, hash, slots)` of a host; `look(id)` of a claim returns how many
--- fields it has read. Return the cursor of the rest, or nil. page_from(): return the offset in an ordered list that a
--- cursor names. say_next(): say how to go on.
+-- fields it has read. Return the cursor of the rest, or nil. page_after(): return the members of a sorted set that
+-- follow a cursor, and the cursor of the rest, or nil. say_next(): say how to go on.
 --
 -- A cursor is that of ZSCAN or SSCAN, which visit whatever is there all the time, though hosts report meanwhile; with
 -- the last name that was looked at, if the scan returned more than one call may look at.
@@ -48,11 +48,27 @@ local function each_claim_on(cell, host, cursor, look)
   end, 1, look)
 end
 
-local function page_from(cursor)
-  if not string.find(cursor or '0', '^%d+$') then
+-- The cursor has the score and the name of the last member. Its rank would be none: members before it may be gone.
+local function page_after(key, most, cursor)
+  local score, last = string.match(cursor or '0:', '^(%d+):(.*)$')
+  if not score then
     refuse(cursor .. ' is no cursor: take it from the last line of the call before')
   end
-  return tonumber(cursor or '0')
+  local from, found = redis.call('ZCOUNT', key, '-inf', '(' .. score), {}
+  repeat
+    local reply = redis.call('ZRANGE', key, '-inf', most, 'BYSCORE', 'LIMIT', from, PAGE, 'WITHSCORES')
+    for number = 1, #reply, 2 do
+      local name, its_score = reply[number], reply[number + 1]
+      if tonumber(its_score) > tonumber(score) or name > last then
+        if #found == PAGE then
+          return found, string.format('%.0f:%s', found.score, found[PAGE])
+        end
+        found[#found + 1], found.score = name, tonumber(its_score)
+      end
+    end
+    from = from + PAGE
+  until #reply == 0
+  return found
 end
 
 local function say_next(cell, say, ...)

@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from redsched.model import AtDeadline, ClaimStatus, HostStatus, Request
+from redsched.store.codec.results import FencingBegun
+from redsched.store.commands.fencing import FencingLimits
 from tests.scheduler.working import Work, at_work
+from tests.support.builders.cells import raw_client
 from tests.support.store_clock import HOUR_MS, StoreTime
 
 AHEAD_MS = 9 * HOUR_MS
@@ -88,3 +91,47 @@ async def test_a_move_with_a_deadline_goes_on(store_time: StoreTime, clean_store
         found = await work.scheduler.claims.get("mine")
         assert found.target is not None
         assert found.target.host == "h1"
+
+
+async def test_a_host_that_died_while_the_clock_was_ahead_is_soon_down(store_time: StoreTime, clean_store: str) -> None:
+    """Its lease is of the clock that was ahead. It gets a whole one from now on."""
+    async with at_work(clean_store, 4, 4) as work:
+        await jump(work, store_time, AHEAD_MS)
+        store_time.set_ahead(0)
+        await work.hosts[1].speak()
+        await work.sweep()
+        now_ms = (await work.store.tick()).now_ms
+        [h0, h1] = [one.fields for one in await work.store.hosts.read(["h0", "h1"])]
+        for host in (h0, h1):
+            assert now_ms < int(host["alive_until_ms"]) <= now_ms + HOUR_MS
+        assert await work.store.hosts.lapsed(now_ms + HOUR_MS + 1, 2**50, 0, 10) == []
+
+
+async def test_a_retry_does_not_wait_for_a_clock_that_was_ahead(store_time: StoreTime, clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(MINE)
+        await work.store.claims.fail("h0", "mine", claim.token, by_host=True, retry=True)
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.PENDING
+        store_time.set_ahead(AHEAD_MS)
+        ahead_ms = (await work.store.tick()).now_ms
+        async with raw_client(clean_store) as raw:
+            await raw.zadd(work.store.keys.reconcile, {"mine": ahead_ms})
+        await jump(work, store_time, 0)
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
+
+
+async def test_dead_hosts_are_fenced_also_after_a_clock_that_was_ahead(store_time: StoreTime, clean_store: str) -> None:
+    """The time of being down counts from the beginning of the epoch, by the clock that it has."""
+    limits = FencingLimits(after_ms=60_000, most=1, percent=0, within_ms=60_000)
+    async with at_work(clean_store, 4, 4, 4) as work:
+        await work.active(MINE)
+        await jump(work, store_time, AHEAD_MS)
+        await jump(work, store_time, 0)
+        async with raw_client(clean_store) as raw:
+            await raw.hset(work.store.keys.host("h0"), "alive_until_ms", 1)
+            await raw.zadd(work.store.keys.hosts, {"h0": 1})
+            assert await work.store.fencing.begin("h0", limits) is None
+            began_ms = int(await raw.hget(work.store.keys.meta, "began_ms"))
+            await raw.hset(work.store.keys.meta, "began_ms", began_ms - 60_000)
+        assert isinstance(await work.store.fencing.begin("h0", limits), FencingBegun)

@@ -13,7 +13,7 @@ local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms, cell.settled and 1 or 0}
 end
-local waits = redis.call('HMGET', KEY.meta, 'unattested', 'settle_at_ms')
+local waits = redis.call('HMGET', KEY.meta, 'unattested', 'settle_at_ms', 'began_ms')
 if ARG.epoch ~= cell.epoch then
   return answer('WRONG_EPOCH')
 elseif cell.settled or waits[1] ~= '-1' then
@@ -38,7 +38,7 @@ for scheduler, epoch in pairs(epochs) do
     stale[#stale + 1] = 'missing.' .. scheduler
   end
 end
-cell.settled = most == 0 and cell.now_ms >= tonumber(string.match(cell.epoch, '^%d+')) + LEAST_MS
+cell.settled = most == 0 and cell.now_ms >= tonumber(waits[3] or string.match(cell.epoch, '^%d+')) + LEAST_MS
 redis.call('HSET', KEY.meta, 'missing', text(most), 'settled', cell.settled and '1' or '0')
 redis.call('HSET', KEY.missing, 'epoch.' .. ARG.scheduler, cell.epoch, 'missing.' .. ARG.scheduler, ARG.missing)
 redis.call('PEXPIRE', KEY.missing, text(math.max(1, tonumber(waits[2]) - cell.now_ms)))

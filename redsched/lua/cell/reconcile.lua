@@ -97,7 +97,9 @@ for _, claim in ipairs(claims) do
   changed = changed + (any and 1 or 0)
   if claim.fields.retry_root and not claim.retry_in_ms then
     -- The claim was pending before this call, which must not bring its next attempt forward.
-    local noted_ms = tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id)) or 0
+    -- Beyond the longest pause, it is of a clock that was ahead.
+    local noted_ms = tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id) or '0')
+    noted_ms = noted_ms <= cell.now_ms + LONGEST_PAUSE_MS and noted_ms or 0
     due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, noted_ms)
   end
   -- Two schedulers may reconcile the same claims: the second must not remove the entry in `reconcile` by which the

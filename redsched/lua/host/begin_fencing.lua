@@ -63,11 +63,16 @@ local function hold(reason, count, of, until_ms)
   return answer('LIMITED', reason)
 end
 
+-- The number in the epoch is later if an earlier one was of a clock that was ahead.
+local function epoch_began()
+  return tonumber(redis.call('HGET', KEY.meta, 'began_ms') or string.match(cell.epoch, '^%d+'))
+end
+
 if not version then
   return answer('UNKNOWN')
 elseif epoch == 'lost' or status == 'disabled' or lease_ms == 0 or to_int(found[5], 0, 0) == 0 then
   return answer('ALREADY_DONE')
-elseif math.max(lease_ms, tonumber(string.match(cell.epoch, '^%d+'))) + ARG.after_ms > cell.now_ms then
+elseif math.max(lease_ms, epoch_began()) + ARG.after_ms > cell.now_ms then
   return answer('ALIVE')
 elseif not cell.settled then
   return hold('unsettled', 0, 0, 0)

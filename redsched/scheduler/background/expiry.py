@@ -12,8 +12,12 @@ from redsched.errors import OutcomeUnknown, StoreUnavailable
 from redsched.pacing import Spread, paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
+from redsched.store.commands.base import chunks
 
 BATCH = 100
+FAR_MS = 120_000
+"""How far ahead a time must be to be looked at when an epoch begins. Usual leases and all pauses are shorter."""
+END_OF_TIME = 2**53
 
 STUCK_S = 5.0
 """How long claims that could not be ended are skipped: otherwise every refused request would retry all of them."""
@@ -53,6 +57,25 @@ class Expiry:
         """Mark the given hosts down if their lease has lapsed. Raises Unavailable."""
         with _as_unavailable():
             self.hosts_down += await self._store.hosts.mark_down(hosts)
+
+    async def correct_times(self, now_ms: int) -> None:
+        """Bring near what an earlier epoch, whose clock was ahead, has put off: ends of leases, and retries.
+
+        Without this a host that died then would be up, and a claim that failed then would wait, until the clock is
+        there again. The scripts decide what is too far ahead. Raises Unavailable.
+        """
+        if self._store.is_read_only:
+            return
+        with _as_unavailable():
+            far_ms = now_ms + FAR_MS
+            for names in chunks(await self._store.hosts.lapsed(far_ms, END_OF_TIME, 0, -1), BATCH):
+                if names:
+                    await self._store.hosts.mark_down(names)
+            for ids in chunks(await self._store.due.reconciled_after(far_ms), BATCH):
+                if ids:
+                    claims = await self._store.claims.read(ids)
+                    objects = {name for claim in claims.values() for name in counted_by(claim)}
+                    await self._store.claims.reconcile(ids, objects)
 
     async def _expire_due(self) -> int:
         changed = offset = 0

@@ -32,6 +32,8 @@ class Sweeper:
         self._duties = duties
         self._tick_s = tick_s
         self._swept_until_ms = 0
+        self._epoch = ""
+        """The epoch in which the times that lie too far ahead have been looked for."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -46,6 +48,9 @@ class Sweeper:
     async def sweep(self) -> None:
         """Run one round. Raises StoreUnavailable, OutcomeUnknown."""
         clock = await self._cell.store.tick()
+        if clock.epoch != self._epoch:
+            await self._cell.expiry.correct_times(clock.now_ms)
+            self._epoch = clock.epoch
         await self._cell.expiry.expire_due()
         await self._mark_lapsed(clock.now_ms)
         await self._cell.store.reservations.end_expired(clock.now_ms)

@@ -28,6 +28,11 @@ class DueCommands:
                 )
             )
 
+    async def reconciled_after(self, at_ms: int) -> list[str]:
+        """Return the ids of all claims whose reconciliation is due after a time (Unix, ms)."""
+        with self._cell.reading():
+            return list(await self._cell.reader.zrange(self._cell.keys.reconcile, f"({at_ms}", "+inf", byscore=True))
+
     async def oldest_ms(self) -> tuple[int | None, int | None]:
         """Return the earliest deadline, and the earliest reconciliation (Unix, ms); None if there is none."""
         with self._cell.reading():

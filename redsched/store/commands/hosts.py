@@ -112,7 +112,7 @@ class HostCommands:
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def lapsed(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
-        """Return the hosts whose lease ended between two times (Unix, ms, inclusive), oldest first."""
+        """Return the hosts whose lease ends between two times (Unix, ms, inclusive), oldest first; -1: all."""
         with self._cell.reading():
             return list(
                 await self._cell.reader.zrange(

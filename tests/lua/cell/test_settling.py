@@ -81,7 +81,7 @@ async def wiped(url: str, raw: Any, age_ms: int) -> AsyncIterator[tuple[CellStor
     async with declared_keys_cell(url) as former:
         clock = await former.tick()
         epoch = f"{clock.now_ms - age_ms}-{clock.epoch.partition('-')[2]}"
-        await raw.hset(former.keys.meta, "epoch", epoch)
+        await raw.hset(former.keys.meta, mapping={"epoch": epoch, "began_ms": epoch.partition("-")[0]})
     async with declared_keys_cell(url) as cell:  # has not seen the later epoch
         yield cell, epoch
 

@@ -16,11 +16,15 @@ local function publish(cell, kind, name, version, op, more, fields, origin)
   if #fields > MOST_VALUES then
     fields = {'reread', '1'}
   end
-  redis.call('XADD', KEYS[2], '*', 'seq', cell.seq_text, 'kind', kind, 'name', name, 'version', text(version),
-    'op', op, 'more', more == 0 and '0' or text(more), unpack(with_origin(cell, fields, origin)))
+  local id = redis.call('XADD', KEYS[2], '*', 'seq', cell.seq_text, 'kind', kind, 'name', name, 'version',
+    text(version), 'op', op, 'more', more == 0 and '0' or text(more), unpack(with_origin(cell, fields, origin)))
   if cell.seq % TRIM_EVERY == 0 then
     local keep_s = redis.call('HGET', KEYS[1], 'keep_s') or 60
     redis.call('XTRIM', KEYS[2], 'MINID', '~', text(cell.now_ms - keep_s * 1000))
+    -- After a clock that was ahead, ids go on from there, and do not tell the age of entries until it is there again.
+    if tonumber(string.match(id, '^%d+')) > cell.now_ms + 60000 then
+      redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', '100000')
+    end
   end
 end
 

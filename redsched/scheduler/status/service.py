@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model import HostStatus
-from redsched.model.tokens import began_ms
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.status import cell_problems
 from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts, with_unplaced
@@ -64,7 +63,7 @@ def _status(name: str, facts: CellFacts) -> CellStatus:
     return CellStatus(
         name=name,
         epoch=head.epoch,
-        epoch_began_ms=began_ms(head.epoch),
+        epoch_began_ms=head.began_ms,
         now_ms=now_ms,
         settled=head.settled,
         settle_at_ms=None if head.settled else head.settle_at_ms,

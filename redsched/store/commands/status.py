@@ -32,7 +32,7 @@ EVACUATE = "evacuate"
 FENCE = "fence"
 """What has written a host off whose machine the fence command has proved to be off."""
 
-_META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id")
+_META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id", "began_ms")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
 _WHY = ("written_off_by", "status_reason", "over_slots", "warnings")
 _AGENT = ("agent.journal", "agent.version")
@@ -56,6 +56,8 @@ class CellHead:
     unattested: int
     is_wiped: bool
     same_server: bool
+    began_ms: int = 0
+    """When the epoch began, by the clock that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +163,15 @@ class StatusCommands:
         pipe.info("server")
         with self._cell.reading():
             meta, time, replication, server = await pipe.execute()
-        epoch, settled, settle_at, unattested, missing, replid, run_id = meta
+        epoch, settled, settle_at, unattested, missing, replid, run_id, began = meta
         if epoch is None:
             raise no_cell(self._cell.name)
         now_ms, settle_at_ms = int(time[0]) * 1000 + int(time[1]) // 1000, parse_int(settle_at or "", 0)
         is_same = replid == replication["master_replid"] or (run_id == server["run_id"] and has_own_data(replication))
         is_settled = settled == "1" or now_ms >= settle_at_ms
-        is_wiped = unattested == "-1"
+        is_wiped, began_at_ms = unattested == "-1", parse_int(began or "", began_ms(epoch))
         waits_for = signed(missing or "-1") if is_wiped else signed(unattested)
-        return CellHead(epoch, now_ms, is_settled, settle_at_ms, waits_for, is_wiped, is_same)
+        return CellHead(epoch, now_ms, is_settled, settle_at_ms, waits_for, is_wiped, is_same, began_at_ms)
 
     async def hosts(self) -> list[HostHead]:
         """Return all hosts in short, in the order of their names, read in pages."""

@@ -1,6 +1,9 @@
 """Work runs for as long as it may, whatever the store's clock says meanwhile. Scripts read a clock that tests set."""
 
-from redsched.model import ClaimStatus
+import pytest
+
+from redsched.agent.journal.journal import open_journal
+from redsched.model import ClaimStatus, EndReason
 from tests.agent.conftest import World
 from tests.support.store_clock import HOUR_MS, StoreTime
 from tests.support.waiting import wait_until
@@ -35,3 +38,37 @@ async def test_work_survives_a_jump_of_the_stores_clock(store_time: StoreTime, w
     assert before.runtime_deadline_ms is not None
     assert after.runtime_deadline_ms is not None
     assert abs(after.runtime_deadline_ms - before.runtime_deadline_ms) < HOUR_MS
+
+
+@pytest.mark.parametrize("ahead_ms", [9 * HOUR_MS, -9 * HOUR_MS])
+async def test_work_that_was_placed_before_a_jump_is_started(
+    store_time: StoreTime, world: World, ahead_ms: int
+) -> None:
+    """Its host hears of it after the jump. It has as much time left as before."""
+    agent = await world.start(hook=world.hook)
+    await world.stop(agent)
+    await world.place("a", max_runtime_s=3600)
+    store_time.set_ahead(ahead_ms)
+    await world.start(hook=world.hook)
+    claim = await world.reaches("a", ACTIVE)
+    assert world.calls("stop") == []
+    left_ms = (claim.runtime_deadline_ms or 0) - (await world.cell.tick()).now_ms
+    assert 0 < left_ms <= HOUR_MS + 600_000
+
+
+async def test_the_next_agent_counts_on(store_time: StoreTime, world: World) -> None:
+    """It starts after the clock has jumped for good, and stops the work when its time is up."""
+    agent = await world.start(hook=world.hook)
+    await world.place("a", max_runtime_s=3600)
+    await world.reaches("a", ACTIVE)
+    await world.stop(agent)
+    store_time.set_ahead(9 * HOUR_MS)
+    journal = open_journal(world.folder / "journal.sqlite")
+    [(host, placed)] = journal.limits
+    left_ms = journal.left_ms(host, placed)
+    assert left_ms is not None
+    assert 0 < left_ms <= HOUR_MS
+    await journal.write_limit(host, placed, 0)
+    await journal.close()
+    await world.start(hook=world.hook)
+    assert (await world.reaches("a", ENDED)).end_reason is EndReason.MAX_RUNTIME

@@ -1,6 +1,7 @@
 """Run an agent: the entry point of `redsched agent` and `redsched up`."""
 
 import asyncio
+import hashlib
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,6 +27,7 @@ from redsched.store.store import Store
 from redsched.store.topology.url import without_password
 
 CONNECT_AGAIN_S = 2.0
+MAX_FILE_NAME = 200
 """Pause before a starting agent connects again that must not exit, because it has work to stop in time."""
 
 _MAY_PASS = (Unavailable, Unauthenticated, Forbidden, NotFound)
@@ -160,7 +162,15 @@ def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path
     if settings.journal:
         return Path(settings.journal)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "redsched" / f"{collectors[0].name if len(collectors) == 1 else 'fleet'}.sqlite"
+    name = collectors[0].name if len(collectors) == 1 else "fleet"
+    return Path(state) / "redsched" / f"{_file_name(name)}.sqlite"
+
+
+def _file_name(host: str) -> str:
+    """Return a name for a file of a host, with room for suffixes: the files of most systems have up to 255 bytes."""
+    if len(host) <= MAX_FILE_NAME:
+        return host
+    return f"{host[:MAX_FILE_NAME]}-{hashlib.sha256(host.encode()).hexdigest()[:16]}"
 
 
 def _check(collectors: Sequence[Collector], settings: Settings) -> None:

@@ -16,6 +16,7 @@ from redsched.model.types import (
     Amount,
     Body,
     FromPath,
+    Host,
     MetadataKey,
     MetadataValue,
     Name,
@@ -53,7 +54,7 @@ class Aggregate(Body):
         ),
     ] = field(default_factory=dict)
     hosts: Annotated[
-        frozenset[Name],
+        frozenset[Host],
         Field(max_length=MAX_HOSTS, json_schema_extra=as_list, description="All hosts of the aggregate."),
     ] = frozenset()
 

@@ -6,7 +6,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_ALTERNATIVES, MAX_PARTS, MAX_QUERY_DEPTH, MAX_QUERY_ENTRIES, MAX_TRAITS
-from redsched.model.types import Name, Trait
+from redsched.model.types import Host, Name, Trait
 from redsched.model.validation import MAX_AMOUNT, NAME_PATTERN, shown
 
 MAX_NAMES = 10_000
@@ -72,6 +72,7 @@ _QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "m
 Traits = Annotated[frozenset[Trait], Field(max_length=MAX_TRAITS, json_schema_extra=as_list)]
 SomeTraits = Annotated[frozenset[Trait], Field(max_length=MAX_ALTERNATIVES, json_schema_extra=as_filled_list)]
 Names = Annotated[frozenset[Name], Field(max_length=MAX_NAMES, json_schema_extra=as_list)]
+Hosts = Annotated[frozenset[Host], Field(max_length=MAX_NAMES, json_schema_extra=as_list)]
 NameOrNames = Annotated[frozenset[str], PlainValidator(_name_or_names), WithJsonSchema({"anyOf": [_NAME, _NAMES]})]
 NameOrLists = Annotated[
     tuple[frozenset[str], ...], PlainValidator(_name_or_lists), WithJsonSchema({"anyOf": [_NAME, _NAMES, _LISTS]})

@@ -23,7 +23,7 @@ from redsched.model.limits import (
     MAX_WAIT_S,
     MAX_WEIGHTS,
 )
-from redsched.model.lists import NameOrLists, NameOrNames, Names, Query, SomeTraits, Traits
+from redsched.model.lists import Hosts, NameOrLists, NameOrNames, Names, Query, SomeTraits, Traits
 from redsched.model.record import record
 from redsched.model.types import (
     Body,
@@ -93,8 +93,8 @@ class PlaceFields(CustomJson, Body):
     not_member_of: Annotated[
         NameOrNames, Field(description="One aggregate or a list: the host must be in none of them.")
     ] = frozenset()
-    hosts: Annotated[Names, Field(description="Use only these hosts. Empty: any host.")] = frozenset()
-    exclude_hosts: Annotated[Names, Field(description="Do not use these hosts.")] = frozenset()
+    hosts: Annotated[Hosts, Field(description="Use only these hosts. Empty: any host.")] = frozenset()
+    exclude_hosts: Annotated[Hosts, Field(description="Do not use these hosts.")] = frozenset()
     labels: Annotated[
         Mapping[Name, Condition],
         Field(

@@ -22,6 +22,7 @@ from typing_extensions import TypeAliasType
 from redsched.model.limits import MAX_LEASE_S
 from redsched.model.validation import (
     CUSTOM_PATTERN,
+    HOST_PATTERN,
     LABEL_VALUE_PATTERN,
     MAX_AMOUNT,
     METADATA_KEY_PATTERN,
@@ -58,6 +59,7 @@ def _standard_or_custom(standard: frozenset[str], *patterns: str) -> WithJsonSch
 
 
 Name = TypeAliasType("Name", Annotated[str, text_of(NAME_PATTERN)])
+Host = TypeAliasType("Host", Annotated[str, text_of(HOST_PATTERN)])
 Owner = TypeAliasType("Owner", Annotated[str, text_of(OWNER_PATTERN)])
 LabelValue = TypeAliasType("LabelValue", Annotated[str, text_of(LABEL_VALUE_PATTERN)])
 Condition = TypeAliasType("Condition", Annotated[str, text_of(CONDITION_PATTERN)])
@@ -74,6 +76,7 @@ LeaseS = Annotated[int, whole_from(1, MAX_LEASE_S)]
 
 # Checked while JSON is read, for what no dataclass checks itself.
 GivenName = Annotated[str, Field(pattern=NAME_PATTERN)]
+GivenHost = Annotated[str, Field(pattern=HOST_PATTERN)]
 GivenOwner = Annotated[str, Field(pattern=OWNER_PATTERN)]
 GivenToken = Annotated[str, Field(pattern=TOKEN_PATTERN, examples=["1790000000000-9f3a12cd.4711"])]
 

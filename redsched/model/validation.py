@@ -16,7 +16,10 @@ MAX_AMOUNT = 2**53 - 1
 """The largest amount: Lua's numbers are doubles, which are exact only up to this."""
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-"""For hosts, cells, zones, projects, consumers, claims, label keys. Excludes `{ } : /`, which keys and slots use."""
+"""For cells, zones, projects, consumers, claims, label keys. Excludes `{ } : /`, which keys and slots use."""
+
+HOST_PATTERN = NAME_PATTERN.replace("{0,62}", "{0,252}")
+"""For hosts: as long as names in DNS."""
 
 OWNER_PATTERN = r"^[A-Za-z0-9][ -~]{0,254}$"
 """For owners of claims: the ids of tokens, and subjects of OpenID Connect, which have all printable characters."""
@@ -33,6 +36,7 @@ METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
 """For aggregate metadata: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects need room."""
 
 _NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
+_HOST = re.compile(HOST_PATTERN[:-1] + r"\Z")
 _OWNER = re.compile(OWNER_PATTERN[:-1] + r"\Z")
 _CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
 _LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN[:-1] + r"\Z")
@@ -47,9 +51,10 @@ STANDARD_TRAITS: frozenset[str] = frozenset(os_traits.get_traits())
 
 def check_name(what: str, value: str) -> str:
     """Return `value` if it is a well-formed name of a `what` (such as "host"), else raise InvalidRequest."""
-    if not _NAME.match(value):
+    pattern, most = (_HOST, 253) if what == "host" else (_NAME, 63)
+    if not pattern.match(value):
         raise InvalidRequest(
-            f"{what} {value[:80]!r} is not a name: use 1 to 63 letters, digits, '.', '_' or '-', "
+            f"{what} {value[:80]!r} is not a name: use 1 to {most} letters, digits, '.', '_' or '-', "
             "beginning with a letter or digit"
         )
     return value

@@ -198,7 +198,7 @@ async def test_bad_json_is_a_problem(api: httpx.AsyncClient, clean_store: str, t
 async def test_a_bad_host_name_is_a_problem(api: httpx.AsyncClient, clean_store: str) -> None:
     before = held(clean_store)
     check_problem(await api.put("/v1/hosts/a%20b/report", json=REPORT), 422, "invalid-request")
-    check_problem(await api.put(f"/v1/hosts/{'x' * 64}/report", json=REPORT), 422, "invalid-request")
+    check_problem(await api.put(f"/v1/hosts/{'x' * 254}/report", json=REPORT), 422, "invalid-request")
     assert held(clean_store) == before
 
 
@@ -313,3 +313,9 @@ async def test_local_work_cannot_have_the_id_of_another_claim(api: httpx.AsyncCl
     claim = await select(api)
     work = {"id": claim["claim_id"], "slots": {"VCPU": 1}}
     check_problem(await api.put("/v1/hosts/h1/report", json={**REPORT, "claims": [work]}), 422, "claim-id-reused")
+
+
+async def test_the_answer_warns_of_what_can_never_be_claimed(api: httpx.AsyncClient) -> None:
+    wrong = {"inventories": {"MEMORY_MB": {"total": 4096, "reserved": 65536}}, "lease_s": 3600}
+    answer = await api.put("/v1/hosts/h1/report", json=wrong)
+    assert answer.json()["warnings"] == ["MEMORY_MB: reserved 65536 is above total 4096"]

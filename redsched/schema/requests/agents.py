@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 from redsched.model import MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport
 from redsched.model.claims import plain_text
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_HOST_SLOTS, MAX_REASON
-from redsched.model.types import Amount, GivenName, GivenToken
+from redsched.model.types import Amount, GivenHost, GivenName, GivenToken
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenLogPath, GivenNeed, GivenSlot, Strict
 
@@ -25,7 +25,7 @@ EntryId = Annotated[
 ]
 TextName = Annotated[str, Field(pattern=r"^(request:[0-9a-f]{1,64}|alternates:[A-Za-z0-9][A-Za-z0-9._-]{0,62})$")]
 ReasonText = Annotated[str, Field(max_length=MAX_REASON, description="Why, as text."), AfterValidator(plain_text)]
-Hosts = Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
+Hosts = Annotated[tuple[GivenHost, ...], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
 
 
 class CellQuery(Strict):
@@ -69,7 +69,7 @@ class Beat(Strict):
 class HeartbeatsBody(Strict):
     """Heartbeats of hosts, by host."""
 
-    hosts: Annotated[dict[GivenName, Beat], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
+    hosts: Annotated[dict[GivenHost, Beat], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"hosts": {"h17": {"lease_s": 30, "agent": AGENT}}}]})
 
@@ -86,7 +86,7 @@ class InboxesBody(Strict):
     """The hosts whose inboxes are read, and how long to wait for a notification."""
 
     after: Annotated[
-        dict[GivenName, EntryId],
+        dict[GivenHost, EntryId],
         Field(min_length=1, max_length=MAX_CALL_HOSTS, description="By host, the last `entry_id` read. Empty: none."),
     ]
     timeout_s: Annotated[

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Request
-from redsched.model.types import GivenName, GivenToken, Need
+from redsched.model.types import GivenHost, GivenName, GivenToken, Need
 from redsched.model.validation import check_topology
 from redsched.pacing import paced
 from redsched.scheduler import Aim
@@ -53,7 +53,7 @@ class CapacityBody(Strict):
 class LeavingBody(Strict):
     """The hosts that leave."""
 
-    hosts: Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_HOSTS, description="Hosts by name.")]
+    hosts: Annotated[tuple[GivenHost, ...], Field(min_length=1, max_length=MAX_HOSTS, description="Hosts by name.")]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"hosts": ["h17"]}]})
 
@@ -139,7 +139,7 @@ class RebalanceBody(Strict):
         PlannedRequest | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
     ] = None
     hosts: Annotated[
-        tuple[GivenName, ...], Field(max_length=MAX_HOSTS, description="For `drain`: the hosts to be emptied.")
+        tuple[GivenHost, ...], Field(max_length=MAX_HOSTS, description="For `drain`: the hosts to be emptied.")
     ] = ()
     policy: Annotated[
         GivenName | Literal[""], Field(description="For `policy`: its name. Empty: that of the settings.")
@@ -151,8 +151,8 @@ class MoveStep(Strict):
 
     claim_id: GivenName
     token: GivenToken
-    source: GivenName
-    target: GivenName
+    source: GivenHost
+    target: GivenHost
     project: Annotated[str, Field(max_length=64)] = ""
     gain: Annotated[str, Field(max_length=1000)] = ""
 

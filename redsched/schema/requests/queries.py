@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
-from redsched.model.types import GivenName, GivenToken
+from redsched.model.types import GivenHost, GivenName, GivenToken
 from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import CapacityBy, EventFilter
@@ -16,6 +16,7 @@ from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
 EVENT_NAMES = ("claim", "project", "host", "kind", "actor", "request_id")
+AnyHost = Annotated[list[GivenHost], Field(max_length=MAX_VALUES, description="Repeatable: matches any of the values.")]
 AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Repeatable: matches any of the values.")]
 
 
@@ -33,7 +34,7 @@ class ClaimsQuery(PageQuery):
     """Filters of claims. A repeated filter matches any of its values."""
 
     after: Annotated[str, Field(pattern=r"^[!-~]{0,4000}$", description="`next` of the previous page.")] = ""
-    host: AnyName = Field(default_factory=list)
+    host: AnyHost = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
     consumer: AnyName = Field(default_factory=list)
     zone: AnyName = Field(default_factory=list)
@@ -88,7 +89,7 @@ class EventsQuery(ClaimEventsQuery):
 
     claim: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
-    host: AnyName = Field(default_factory=list)
+    host: AnyHost = Field(default_factory=list)
     actor: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=MAX_ACTOR)]],
         Field(max_length=MAX_VALUES, description="Who caused the event. Repeatable: matches any of the values."),
@@ -169,7 +170,7 @@ class ExplainQuery(Strict):
     model_config = ConfigDict(strict=False, extra="forbid")
 
     host: Annotated[
-        list[GivenName], Field(max_length=1000, description="Hosts to show every check of. Repeatable.")
+        list[GivenHost], Field(max_length=1000, description="Hosts to show every check of. Repeatable.")
     ] = Field(default_factory=list)
     limit: Annotated[int, Field(ge=0, le=1000, description="Show every check of this many hosts, sorted by name.")] = 0
     after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="The last host of the previous page.")] = ""

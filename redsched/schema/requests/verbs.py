@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadline
 from redsched.model.request_fields import QUEUE_TIMEOUT
-from redsched.model.types import Amount, GivenName, GivenToken, ResourceClass
+from redsched.model.types import Amount, GivenHost, GivenToken, ResourceClass
 from redsched.model.validation import MAX_STATUS_REASON
 from redsched.schema.types import GivenLeaseS, GivenSlot, Strict
 
@@ -35,7 +35,7 @@ class FailBody(TokenBody):
     """The token, and the hosts to try next."""
 
     alternates: Annotated[
-        tuple[GivenName, ...] | None,
+        tuple[GivenHost, ...] | None,
         Field(
             max_length=MAX_ALTERNATES,
             description="Hosts to try. null: any host except those on which it failed. []: none.",
@@ -51,7 +51,7 @@ class MoveBody(TokenBody):
     """The token, the target hosts and the deadline."""
 
     hosts: Annotated[
-        tuple[GivenName, ...], Field(max_length=1000, description="Move only to these hosts. Empty: any host.")
+        tuple[GivenHost, ...], Field(max_length=1000, description="Move only to these hosts. Empty: any host.")
     ] = ()
     live: Annotated[bool, Field(description="The work continues during the move, which then has a deadline.")] = False
     deadline_s: Annotated[

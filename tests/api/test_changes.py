@@ -15,10 +15,10 @@ Event = dict[str, Any]
 
 
 @asynccontextmanager
-async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
+async def client(url: str, **environment: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of one worker process over the store at `url`."""
     with Workers("127.0.0.1", 0, 1) as workers:
-        workers.start({"REDSCHED_REDIS_URL": url})
+        workers.start({"REDSCHED_REDIS_URL": url, **environment})
         async with httpx.AsyncClient(base_url=workers.url, timeout=patience_s(20)) as found:
             yield found
 
@@ -70,6 +70,25 @@ async def test_a_reader_resumes_after_the_last_event_it_saw(clean_store: str) ->
         async with api.stream("GET", "/v1/changes", headers={"Last-Event-ID": last}) as answer:
             found = await anext(events(answer))
             assert found["data"]["seq"] == int(last.rpartition(":")[2]) + 1
+
+
+async def test_a_reader_of_two_cells_resumes_in_both(clean_store: str) -> None:
+    """The last event was one of c2: what happened in c1 since comes all the same."""
+    async with client(clean_store, REDSCHED_CELLS="c1,c2") as api:
+        async with api.stream("GET", "/v1/changes") as answer:
+            stream = events(answer)
+            await put_host(api, "h1")
+            await put_host(api, "h2", cell="c2")
+            last = ""
+            while '"name":"h2"' not in last:
+                found = await anext(stream)
+                last = json.dumps(found["data"], separators=(",", ":"))
+        await api.post("/v1/hosts/h1/disable")
+        async with api.stream("GET", "/v1/changes", headers={"Last-Event-ID": found["id"]}) as answer:
+            async for one in events(answer):
+                assert one["event"] == "change"
+                if (one["data"]["name"], one["data"]["fields"].get("status")) == ("h1", "disabled"):
+                    break
 
 
 async def test_a_gap_is_reported(clean_store: str) -> None:

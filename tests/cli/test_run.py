@@ -75,7 +75,7 @@ class Lab:
 def tenant(folder: Path) -> tuple[Authenticator, dict[str, str]]:
     """Return what knows the token of a tenant who does not see hosts, and the variable that names the token's file."""
     write(folder / "token", new_token("ann"))
-    about = {"id": "ann", "role": "tenant", "projects": ["lab"], "project_wide": False}
+    about = {"id": "ann", "role": "tenant", "projects": ["lab"], "project_wide": False, "claim_prefix": "ann-"}
     write(folder / "tokens.yaml", document(entry((folder / "token").read_text(), **about)))
     return Authenticator(WatchedTokenFile(folder / "tokens.yaml")), {"REDSCHED_TOKEN_FILE": str(folder / "token")}
 
@@ -224,12 +224,17 @@ def test_ctrl_c_ends_the_view_of_a_log_and_not_the_job(lab: Lab) -> None:
 
 @pytest.mark.parametrize("link", [TENANT])
 def test_a_tenant_who_sees_no_hosts_runs_jobs(lab: Lab) -> None:
-    ran = lab.run(*MINE, "--", "sh", "-c", "echo seen; exit 3")
+    """Without --id, the ids begin as those of the token must."""
+    ran = lab.run("VCPU=1", "--count", "2", "--detach", "--", "true")
+    assert (ran.exit_code, ran.errors) == (0, "")
+    assert [one.startswith("ann-job-") for one in ran.output.split()] == [True, True]
+    lab.run(*MINE[:3], "--id", "mine", "--", "true").check_failed(6, "does not begin with 'ann-'")
+    ran = lab.run(*MINE[:3], "--id", "ann-mine", "--", "sh", "-c", "echo seen; exit 3")
     assert (ran.exit_code, ran.output) == (3, "seen\n")
-    with lab.running(*MINE[:3], "--id", "other", "--", "sleep", "600") as process:
-        wait_until_sync(lambda: "other runs on h1" in "".join(process.error_lines), timeout=60)
+    with lab.running(*MINE[:3], "--id", "ann-other", "--", "sleep", "600") as process:
+        wait_until_sync(lambda: "ann-other runs on h1" in "".join(process.error_lines), timeout=60)
         assert process.end(signal.SIGTERM).exit_code == 130
-    assert lab.reaches("other", "ended")["end_reason"] == "released"
+    assert lab.reaches("ann-other", "ended")["end_reason"] == "released"
 
 
 # -- what the job gets

@@ -155,7 +155,8 @@ def _check_ids(caller: Caller, claim_ids: Iterable[str]) -> None:
         if not claim_id.startswith(caller.claim_prefix):
             raise Forbidden(
                 f"claim id {claim_id!r} does not begin with {caller.claim_prefix!r}, as those of {caller.title} must: "
-                "use another id, or leave it out to get one"
+                "use another id, or leave it out to get one",
+                {"claim_prefix": caller.claim_prefix},
             )
 
 

@@ -126,6 +126,13 @@ class _Run:
     def ids(self) -> str:
         return " ".join(self.job.claim_ids)
 
+    def begin_ids_with(self, prefix: str) -> None:
+        """Give the job ids that begin so, as the caller's token requires."""
+        ids, payload = tuple(f"{prefix}{one}" for one in self.job.claim_ids), self.job.payload
+        if isinstance(payload, dict) and "claims" in payload:
+            payload = payload | {"claims": list(ids)}
+        self.job = replace(self.job, claim_ids=ids, payload=payload)
+
 
 async def _run(settings: Settings, run: _Run, detach: bool) -> int:
     """Run a job until it or this command is ended, which releases its claims. Returns the exit status."""
@@ -155,7 +162,14 @@ async def stop(fleet: Fleet, job: Request, is_placed: bool) -> None:
 async def _place_and_follow(settings: Settings, run: _Run, detach: bool) -> int:
     async with opened(settings) as fleet:
         run.is_attached = run.has_given_id and await _exists(fleet, run.job.claim_ids[0])
-        found = await named_hosts.select(fleet, run.job)
+        try:
+            found = await named_hosts.select(fleet, run.job)
+        except Forbidden as error:
+            prefix = error.facts.get("claim_prefix")
+            if run.has_given_id or not prefix:
+                raise
+            run.begin_ids_with(prefix)
+            found = await named_hosts.select(fleet, run.job)
     run.is_placed = True
     ids = [one.claim_id or "" for one in found.selections]
     if detach:

@@ -135,3 +135,21 @@ async def test_dead_hosts_are_fenced_also_after_a_clock_that_was_ahead(store_tim
             began_ms = int(await raw.hget(work.store.keys.meta, "began_ms"))
             await raw.hset(work.store.keys.meta, "began_ms", began_ms - 60_000)
         assert isinstance(await work.store.fencing.begin("h0", limits), FencingBegun)
+
+
+async def test_the_deadline_of_an_imported_claim_is_a_time_of_the_present_clock(
+    store_time: StoreTime, clean_store: str
+) -> None:
+    """An archive is of a cell whose clock has jumped otherwise."""
+    async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
+        await work.active(MINE)
+        exported = await raw.hgetall(work.store.keys.claim("mine")) | {"clock_shift_ms": "1000"}
+        await raw.delete(work.store.keys.claim("mine"))
+        await work.store.raise_epoch((await work.store.tick()).epoch)
+        store_time.set_ahead(AHEAD_MS)
+        await work.store.tick()
+        await work.store.repair.restore({"mine": exported})
+        found = await raw.hgetall(work.store.keys.claim("mine"))
+        shift_ms = await raw.hget(work.store.keys.meta, "clock_shift_ms")
+        assert found["runtime_deadline_ms"] == exported["runtime_deadline_ms"]
+        assert found["clock_shift_ms"] == shift_ms

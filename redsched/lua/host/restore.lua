@@ -10,6 +10,7 @@
 --   already has, which are left unchanged
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: beyond_range
+-- include: clock_shift
 -- include: commit
 local cell = fence(KEY.deadlines)
 local function answer(outcome, rest)
@@ -25,6 +26,9 @@ for number = 1, expected do
   at = at + 2 + values
   local claim = parse_claim(id, KEYS[6 + number], fields, true)
   claim.stored, claim.exists = {}, false
+  -- The deadlines of an archive count as times of the cell's present clock.
+  local shift_ms = claim.fields.runtime_deadline_ms and clock_shift() or 0
+  claim.fields.clock_shift_ms = shift_ms ~= 0 and text(shift_ms) or nil
   if redis.call('EXISTS', claim.key) == 1 then
     there[#there + 1] = id
   else

@@ -197,13 +197,17 @@ class ServerGroupView:
 
 @dataclass(frozen=True, slots=True)
 class SharedPoolView:
-    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may use it (empty: all hosts)."""
+    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may use it (empty: all hosts).
+
+    `warnings`: of which classes nothing can ever be claimed, and why.
+    """
 
     name: str
     cell: str
     slots: Mapping[str, SlotView]
     traits: frozenset[str]
     aggregates: frozenset[str]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

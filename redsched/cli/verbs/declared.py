@@ -66,12 +66,14 @@ class _Kind(Generic[View]):
     body: Callable[[View], dict[str, Any]]
     put: Put[View]
 
-    def set(self, name: str, file: str, edit: Edit, as_json: bool, where: Where) -> None:
-        """Change an object as `change` does, and show it."""
+    def set(self, name: str, file: str, edit: Edit, as_json: bool, where: Where) -> View:
+        """Change an object as `change` does, show it, and return it."""
         found, new = with_fleet(where, lambda fleet: self.change(fleet, name, file, edit), on_demand=True)
         if as_json:
-            return tables.show_json(self.json(found))
-        return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
+            tables.show_json(self.json(found))
+        else:
+            print(f"{self.word} {name} is {'declared' if new else 'changed'}")
+        return found
 
     async def change(self, fleet: Fleet, name: str, file: str, edit: Edit) -> tuple[View, bool]:
         """Put the file's body or that of the current object, with what `edit` returns for it merged in.
@@ -202,7 +204,9 @@ def set_shared_pool(
     totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}
-    SHARED_POOLS.set(name, request, lambda _: said, as_json, where)
+    found = SHARED_POOLS.set(name, request, lambda _: said, as_json, where)
+    for one in () if as_json else found.warnings:
+        tables.say(f"warning: nothing can ever be claimed of {one}")
 
 
 def _show_aggregate(found: AggregateView) -> None:

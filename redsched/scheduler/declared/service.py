@@ -14,11 +14,13 @@ from redsched import aio
 from redsched.cache.declared import Declared
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
+from redsched.model.hosts import warnings_of
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
 from redsched.scheduler.mirroring.parts import columns_in_parts, unknown_hosts
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import AggregateView, Page, ServerGroupView, SharedPoolView
+from redsched.scheduler.status.over import inventories_in
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -290,7 +292,8 @@ def _group_view(stored: Stored, name: str) -> ServerGroupView:
 
 def _pool_view(name: str, cell: Cell, fields: Mapping[str, str]) -> SharedPoolView:
     traits, aggregates = (frozenset(keyed(prefix, fields)) for prefix in ("trait.", "aggregate."))
-    return SharedPoolView(name, cell.name, slot_views(fields), traits, aggregates)
+    warnings = warnings_of(inventories_in(fields))
+    return SharedPoolView(name, cell.name, slot_views(fields), traits, aggregates, warnings)
 
 
 def _frame(group: ServerGroup) -> tuple[object, ...]:

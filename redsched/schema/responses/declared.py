@@ -58,6 +58,9 @@ class SharedPoolAnswer(Answer, shows=SharedPoolView):
     aggregates: Annotated[
         list[str], Field(description="Aggregates whose hosts may use it. Empty: all hosts of the cell.")
     ]
+    warnings: Annotated[
+        list[str], Field(default_factory=list, description="Of which classes nothing can ever be claimed, and why.")
+    ]
 
 
 class SharedPoolsAnswer(Answer, shows=Page):

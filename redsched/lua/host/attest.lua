@@ -7,7 +7,8 @@
 --   held   placed, token, root, state, was_active, length, field, value ...: the journal has the placement as running
 --          here; the fields are those of the claim and of this placement, as in the claim's hash
 --   ended  placed, token, end_reason, was_active, ended_ago_ms: the journal has the placement as ended; end_reason is
---          '' if the journal has none, and so is ended_ago_ms if it is unknown. If the store has lost this end with the placement, the claim has ended by it.
+--          '' if the journal has none, and so is ended_ago_ms if it is unknown. If the store has lost this end with the
+--          placement, the claim has ended by it.
 --   was_active: 1 if a placement that has ended or is ending had been active, and was not stopped because its gang
 --   failed
 --   store  nothing more: the claim is in KEY.claims, and the journal does not have it

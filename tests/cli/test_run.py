@@ -222,6 +222,19 @@ def test_ctrl_c_ends_the_view_of_a_log_and_not_the_job(lab: Lab) -> None:
     assert lab.claim("mine")["state"] == "active"
 
 
+def test_a_repeated_call_whose_job_has_ended_has_its_outcome(lab: Lab) -> None:
+    """Its answer may have been lost. Another command is another request."""
+    job = (*MINE, "--", "sh", "-c", "echo out; exit 7")
+    assert lab.run(*job).exit_code == 7
+    again = lab.run(*job)
+    assert (again.exit_code, again.output) == (7, "out\n")
+    assert again.errors.splitlines() == [
+        "redsched: mine was run by an earlier call, and this is its outcome: use another --id to run it again",
+        "redsched: mine has ended, exit status 7",
+    ]
+    lab.run(*MINE, "--", "true").check_failed(2, "exists with other content")
+
+
 @pytest.mark.parametrize("link", [TENANT])
 def test_a_tenant_who_sees_no_hosts_runs_jobs(lab: Lab) -> None:
     """Without --id, the ids begin as those of the token must."""

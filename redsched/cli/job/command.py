@@ -18,7 +18,7 @@ from redsched.cli.request_options import RequestOptions, about, request_of, take
 from redsched.cli.shutdown import result_unless_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import Forbidden, InvalidRequest, NotFound
-from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, ClaimStatus, GangOnExit, OnExit, Request
+from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, Claim, ClaimStatus, GangOnExit, OnExit, Request
 from redsched.model.validation import check_name
 from redsched.settings import Settings
 
@@ -161,17 +161,14 @@ async def stop(fleet: Fleet, job: Request, is_placed: bool) -> None:
 
 async def _place_and_follow(settings: Settings, run: _Run, detach: bool) -> int:
     async with opened(settings) as fleet:
-        run.is_attached = run.has_given_id and await _exists(fleet, run.job.claim_ids[0])
-        try:
-            found = await named_hosts.select(fleet, run.job)
-        except Forbidden as error:
-            prefix = error.facts.get("claim_prefix")
-            if run.has_given_id or not prefix:
-                raise
-            run.begin_ids_with(prefix)
-            found = await named_hosts.select(fleet, run.job)
+        earlier = await _known(fleet, run.job.claim_ids[0]) if run.has_given_id else None
+        run.is_attached = earlier is not None and earlier.state is not ClaimStatus.ENDED
+        if earlier and earlier.state is ClaimStatus.ENDED and earlier.payload == run.job.payload and not detach:
+            say(f"{run.ids} was run by an earlier call, and this is its outcome: use another --id to run it again")
+            ids = list(run.job.claim_ids)
+        else:
+            ids = await _place(fleet, run)
     run.is_placed = True
-    ids = [one.claim_id or "" for one in found.selections]
     if detach:
         print("\n".join(ids))
         return 0
@@ -181,7 +178,20 @@ async def _place_and_follow(settings: Settings, run: _Run, detach: bool) -> int:
         return await follow(fleet, [Follower(one, sys.stdout.buffer) for one in ids])
 
 
-async def _exists(fleet: Fleet, claim_id: str) -> bool:
+async def _place(fleet: Fleet, run: _Run) -> list[str]:
+    """Place a job, and return the ids of its claims."""
+    try:
+        found = await named_hosts.select(fleet, run.job)
+    except Forbidden as error:
+        prefix = error.facts.get("claim_prefix")
+        if run.has_given_id or not prefix:
+            raise
+        run.begin_ids_with(prefix)
+        found = await named_hosts.select(fleet, run.job)
+    return [one.claim_id or "" for one in found.selections]
+
+
+async def _known(fleet: Fleet, claim_id: str) -> Claim | None:
     with suppress(NotFound, Forbidden):  # the selection says what is wrong with the id of another project
-        return (await fleet.claims.get(claim_id)).state is not ClaimStatus.ENDED
-    return False
+        return await fleet.claims.get(claim_id)
+    return None

@@ -41,10 +41,12 @@ async def walk_claims(
     for some in chunks(hosts, HOSTS_AT_ONCE):
         places = await _places(some, after)
         for batch in chunks(places, CLAIMS_AT_ONCE):
-            for claim in await _read_at(batch, only_main=not claim_filter.host):
+            claims = await _read_at(batch, only_main=not claim_filter.host)
+            await asyncio.sleep(0)  # reading them, and what is done with them, are a turn of the loop each
+            for claim in claims:
                 if claim_filter.matches(claim):
                     yield (claim.host, claim.id), claim
-            await asyncio.sleep(0)  # let other tasks run after each batch
+            await asyncio.sleep(0)
 
 
 async def _on_no_host(cells: "list[Cell]", claim_filter: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:

@@ -124,4 +124,5 @@ def _has_moved(claim: Claim, since: Position | None) -> bool:
 
 
 def _is_placed_after(claim: Claim, mark: Position) -> bool:
-    return is_newer_token(claim.placed, f"{mark.epoch}.{mark.seq}")
+    epoch, _, seq = claim.placed.rpartition(".")
+    return int(seq) > mark.seq if epoch == mark.epoch else is_newer_token(claim.placed, f"{mark.epoch}.{mark.seq}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from redsched.model import HostStatus
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.fencing_problems import fencing_advice
+from redsched.scheduler.status.fencing_problems import fencing_advice, running_fences
 from redsched.scheduler.status.results import StatusProblem, are, counted, duration, named, problem_about
 from redsched.store.commands.status import HostHead
 
@@ -17,8 +17,13 @@ Found = Iterator[StatusProblem]
 
 
 def down(cell: str, facts: CellFacts) -> Found:
-    """Find hosts whose lease has expired, and that were not written off."""
-    hosts = [one for one in facts.hosts if not one.is_written_off and one.until_ms <= facts.now_ms]
+    """Find hosts whose lease has expired, and that were not written off; not those that are being fenced."""
+    fencing = running_fences(facts)
+    hosts = [
+        one
+        for one in facts.hosts
+        if not one.is_written_off and one.until_ms <= facts.now_ms and one.name not in fencing
+    ]
     if not hosts:
         return
     hosts.sort(key=lambda one: (-one.claims, one.name))

@@ -111,17 +111,18 @@ def test_an_evacuation_waits_until_the_host_is_empty(redsched: Redsched) -> None
 
 
 def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, store: str) -> None:
-    """The failure is dated in the future, since each command sweeps and would otherwise move the claim."""
+    """The move has failed just now, and many times: otherwise the sweep of the next command would move the claim."""
     token = claimed(redsched)["token"]
     redsched("claim", "confirm", "mine", "--token", token).check()
     with redis.Redis.from_url(store, protocol=2) as client:
-        client.hset("rs:{c1}:claim:mine", mapping={"failed_moves": 1, "move_failed_at_ms": 2**43})
+        now_ms = int(client.time()[0]) * 1000
+        client.hset("rs:{c1}:claim:mine", mapping={"failed_moves": 30, "move_failed_at_ms": now_ms})
     redsched("host", "drain", "h1", "--move").check()
     heads, failed = redsched("host", "show", "h1").check().output.splitlines()[2:4]
     assert heads.split("\t") == ["CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE"]
-    assert re.fullmatch(r"mine\t1\t[0-9T:.-]+Z\t-", failed)
+    assert re.fullmatch(r"mine\t30\t[0-9T:.-]+Z\t-", failed)
     (shown,) = redsched("host", "show", "h1", "--json").check().json()["failed_moves"]
-    assert (shown["claim_id"], shown["count"], shown["reason"]) == ("mine", 1, "")
+    assert (shown["claim_id"], shown["count"], shown["reason"]) == ("mine", 30, "")
 
 
 def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:

@@ -16,7 +16,7 @@ SOURCES = (*SCRIPTS.values(), *FUNCTIONS.values(), *INCLUDES.values())
 
 INCLUDE = re.compile(r"^ *-- include: (\w+)$", re.MULTILINE)
 GENERATED = {"claim_fields.lua"}
-IN_MEMORY = {"op", "notify", "reason", "unreadable"}
+IN_MEMORY = {"op", "notify", "reason", "unreadable", "clock_shift_ms"}
 """What scripts note about a placement while they run, besides its fields."""
 FAMILIES = {"amounts": "amount", "resizing_to": "resizing_to", "counted": "counted"}
 """The tables of a placement, and the prefix of the fields that they are written as."""

@@ -83,7 +83,7 @@ async def test_the_time_before_an_epoch_does_not_count(cell: CellStore, raw: Any
     await lapse(raw, cell, "h1", HOUR_MS)
     limits = replace(AT_ONCE, after_ms=HOUR_MS // 2)
     assert await cell.fencing.begin("h1", limits) is None
-    await raw.hset(cell.keys.meta, "epoch", "1-aaaaaaaa")
+    await raw.hset(cell.keys.meta, "began_ms", 1)
     await begin(cell, limits=limits)
 
 

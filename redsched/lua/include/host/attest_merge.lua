@@ -6,6 +6,7 @@
 -- and the host must drop it. Returns the claims, and the placements to drop.
 -- include: attest_entries
 -- include: claim_record
+-- include: clock_shift
 -- include: leased
 -- include: transitions
 local merge
@@ -57,7 +58,6 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
   -- Restore a placement from the journal, and the claim's fields with it. A pending claim still has all of its fields,
   -- and keeps them beside a placement that is ending.
   local function restore(cell, claim, entry, held, host)
-    -- include: clock_shift
     if not next(claim.placements) and not claim.fields.retry_root then
       for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
         claim.fields[field] = value -- an ended claim has kept only a few

@@ -73,7 +73,6 @@ end
 -- Delete the notes on placements that the host was to drop, except those that its journal still has: another epoch may
 -- begin before the host has received the reply. A host that was written off has returned, which ends its evacuation.
 local function write_attested_host(host, drop, claimed, unclaimed)
-  -- include: clock_shift
   local dropping = {}
   for _, placed in ipairs(drop) do
     dropping['dropped.' .. placed] = true

@@ -55,7 +55,7 @@ def test_the_nearest_hosts_and_the_claims_in_the_way_of_four_groups(lab: Redsche
     ran = lab("explain", *GROUPS)
     found = nearest(ran.output)
     assert ran.exit_code == 1
-    expected = f"needs {GPU}=4000, free {GPU}=3000; fits: without group a; or after claim on-gpu-1 ends"
+    expected = f"needs {GPU}=4000, free {GPU}=3000; fits: without group d; or after claim on-gpu-1 ends"
     assert found[0] == f"gpu-1 {expected}"
     assert [line.split()[0] for line in found] == BOXES[:3]
     assert found[1].endswith("fits: without groups c, d; or after claims also-gpu-2, on-gpu-2 end")
@@ -144,6 +144,7 @@ def test_more_gpus_than_any_machine_has_are_refused_with_what_there_is(half_take
     [
         (("GPU=3", "--same", "numa"), "3 GPUs of one NUMA node: 22 without a NUMA node, "),
         (("GPU=3", "--same", "numa"), "; nearest gpu-1: from several NUMA nodes"),
+        (("GPU=4", "VCPU=2"), "; nearest gpu-1: GPU=3 instead of GPU=4"),
         (("GPU=1", "VCPU=40"), "40 VCPU, 1 GPU: 26 short of VCPU; no host has more than 32 VCPU; "),
         (("GPU=4", "-n", "3"), "3 places of 4 GPUs: 26 short of GPU; nearest gpu-1: GPU=3 instead of GPU=4"),
         (("VCPU=16", "-n", "40"), "40 places of 16 VCPU: 2 short of VCPU, 24 with room, but not for all places"),

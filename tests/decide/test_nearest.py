@@ -84,7 +84,7 @@ def test_only_places_with_the_traits_of_a_group_count() -> None:
 
 def test_the_needs_and_the_rest_of_groups_are_those_of_all_together() -> None:
     (miss,) = nearest(lab({"gpu-1": (3,)}), gpus(4))
-    assert (miss.needs, miss.free, miss.changes) == ({GPU: 4000}, {GPU: 3000}, ("without group g0",))
+    assert (miss.needs, miss.free, miss.changes) == ({GPU: 4000}, {GPU: 3000}, ("without group g3",))
 
 
 def test_as_few_groups_as_possible_are_left_out() -> None:

@@ -11,7 +11,16 @@ from functools import partial
 from itertools import starmap
 
 from redsched.decide.affinity import SERVER_GROUP, affinity_rules
-from redsched.decide.explain.edits import Build, Edit, amounts, identical_groups, in_groups, with_resource, without
+from redsched.decide.explain.edits import (
+    Build,
+    Edit,
+    amounts,
+    identical_groups,
+    in_groups,
+    with_resource,
+    without,
+    without_parts,
+)
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import max_unit_of, slot_free
 from redsched.decide.filters.pools import groups
@@ -135,11 +144,17 @@ class _Host:
             found = yield from self._reduced(request, failed)
         if found is not None:
             return found
-        for edit in without(request, self._columns, self._row):
+        found = yield from self._first_that_helps(without(request, self._columns, self._row), failed)
+        if found is None and failed.rule is None:
+            found = yield from self._with_fewer_groups(request, failed)
+        return found or (yield from self._first_that_helps(without_parts(request), failed))
+
+    def _first_that_helps(self, edits: Iterable[Edit], failed: Failed) -> Steps[Edit | None]:
+        for edit in edits:
             yield
             if self._helps(edit.request, failed):
                 return self._with_cause(edit, failed)
-        return (yield from self._with_fewer_groups(request, failed)) if failed.rule is None else None
+        return None
 
     def _with_fewer_groups(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request without some of its identical groups, as few as possible."""

@@ -111,7 +111,8 @@ def identical_groups(request: Request) -> Iterator[Reducible]:
 def _fewer(alike: Sequence[Group], gpus: Sequence[Group], number: int) -> str:
     if alike[0] in gpus:
         return f"{short_form(alike[:number])} instead of {short_form(alike)}"
-    return f"without groups {', '.join(group.name for group in alike[number:])}"
+    left_out = [group.name for group in alike[number:]]
+    return f"without group{'s' * (len(left_out) > 1)} {', '.join(left_out)}"
 
 
 def _with_groups(request: Request, alike: Sequence[Group], number: int) -> Request:
@@ -163,7 +164,16 @@ def _in_words(sizes: Sequence[int]) -> str:
 
 def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:
     """Yield the request with one condition removed, for each condition whose removal leaves a valid request."""
-    for says, changed in _conditions(request, columns, row):
+    yield from _valid(request, _conditions(request, columns, row))
+
+
+def without_parts(request: Request) -> Iterator[Edit]:
+    """Yield the request with one of its parts, or all of one amount, removed, as far as that leaves a valid request."""
+    yield from _valid(request, _parts(request))
+
+
+def _valid(request: Request, changes: Iterator[Change]) -> Iterator[Edit]:
+    for says, changed in changes:
         with suppress(InvalidRequest):
             yield Edit(says, replace(request, **changed))
 
@@ -182,10 +192,7 @@ def _conditions(request: Request, columns: Columns, row: int) -> Iterator[Change
     for key in sorted(request.aggregate_metadata):
         less = _less_key(request.aggregate_metadata, key)
         yield _change(f"without aggregate metadata {key}", aggregate_metadata=less)
-    yield from _without_parts(request)
-    for key in sorted(request.resources):
-        if len(request.resources) > 1 or request.groups or request.numa or request.pci:
-            yield _change(f"without {key}", resources=_less_key(request.resources, key))
+    yield from _without_relations(request)
 
 
 def _without_names(request: Request) -> Iterator[Change]:
@@ -206,7 +213,7 @@ def _without_names(request: Request) -> Iterator[Change]:
             yield _change(f"without {field} {' or '.join(sorted(one))}", **{field: rest})
 
 
-def _without_parts(request: Request) -> Iterator[Change]:
+def _without_relations(request: Request) -> Iterator[Change]:
     gpus = gpus_of(request)
     if request.query:
         yield _change("without the query", query=())
@@ -227,10 +234,16 @@ def _without_parts(request: Request) -> Iterator[Change]:
         yield _change(says, same_subtree=rest_sets, groups=groups)
     if request.group_policy == "isolate":
         yield _change("without group_policy isolate", group_policy="none")
-    yield from _without_whole_parts(request)
 
 
-def _without_whole_parts(request: Request) -> Iterator[Change]:
+def _parts(request: Request) -> Iterator[Change]:
+    yield from _whole_parts(request)
+    for key in sorted(request.resources):
+        if len(request.resources) > 1 or request.groups or request.numa or request.pci:
+            yield _change(f"without {key}", resources=_less_key(request.resources, key))
+
+
+def _whole_parts(request: Request) -> Iterator[Change]:
     related = frozenset().union(*request.same_subtree)
     parts = len(request.groups) + len(request.pci) + bool(request.numa) + bool(request.resources)
     if parts < 2:

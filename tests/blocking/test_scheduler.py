@@ -19,7 +19,7 @@ from tests.support.waiting import patience_s, wait_until_sync
 
 NOT_THERE = {
     "Scheduler": {"fleet"},
-    "ClaimService": {"find", "refuse_unknown", "page", "give_back"},
+    "ClaimService": {"find", "refuse_unknown", "page", "give_back", "moved_since"},
     "HostService": {"inbox", "tag", "refuse_twin"},
     "MigrationService": {"place_again"},
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -57,9 +58,11 @@ def python_says(fields: dict[str, str], need: int) -> bool:
 
 
 async def lua_says(cell: CellStore, needs: list[int]) -> list[bool]:
-    """Return whether each amount fits according to claim.lua, each on a separate host."""
+    """Return whether each amount fits according to claim.lua, each on a separate host and for a project of its own."""
     clock = await cell.tick()
-    calls = (call_of(clock, member(f"c{n}", f"h{n}", VCPU=need)) for n, need in enumerate(needs))
+    calls = (
+        replace(call_of(clock, member(f"c{n}", f"h{n}", VCPU=need)), project=f"p{n}") for n, need in enumerate(needs)
+    )
     answers = await asyncio.gather(*map(cell.claims.place, calls))
     assert {one.outcome for one in answers} <= {Outcome.OK, Outcome.FULL}
     return [one.outcome is Outcome.OK for one in answers]

@@ -92,6 +92,7 @@ async def claim_says(cell: CellStore, case: Case, number: int) -> str:
     call = call_of(await cell.tick(), Member(f"c{number}", (Candidate(host, case.amounts),)))
     call = replace(
         call,
+        project=f"p{number}",  # the sums of one would be beyond the range of numbers
         reservation=case.reservation,
         max_runtime_s=case.max_runtime_s or 0,
         limits={} if limit == HostLimit() else {host: limit},

@@ -9,8 +9,8 @@ from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.status.over import read_over, read_unusable
-from redsched.store.commands.fencing import FencingNotes
+from redsched.scheduler.status.over import read_over, read_pools, unusable_of
+from redsched.store.commands.fencing import FencingNote, FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
 
 MAX_DUE = 200
@@ -86,6 +86,18 @@ class CellFacts:
         return sorted(here, key=lambda one: one.at_ms)
 
     @property
+    def down(self) -> dict[str, HostHead]:
+        """The hosts whose lease has expired, and that were not written off, by name."""
+        return {one.name: one for one in self.hosts if not one.is_written_off and one.until_ms <= self.now_ms}
+
+    @property
+    def fence_notes(self) -> dict[str, FencingNote]:
+        """What is noted of the fencing of these hosts since they are down, by name."""
+        down = self.down
+        notes = self.fencing.hosts.items()
+        return {name: note for name, note in notes if name in down and note.began_ms > down[name].until_ms}
+
+    @property
     def gone(self) -> list[HostHead]:
         """The hosts that are down or lost and have claims, those with the most first."""
         gone = (one for one in self.hosts if one.claims and not self.is_up(one.name))
@@ -129,7 +141,8 @@ async def read_facts(cell: Cell) -> CellFacts:
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
-    facts = replace(facts, over=await read_over(store, hosts), unusable=await read_unusable(store, hosts))
+    pools = await read_pools(store)
+    facts = replace(facts, over=await read_over(store, hosts, pools), unusable=unusable_of(hosts, pools))
     facts = replace(facts, expected=await store.hosts.expected())
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:

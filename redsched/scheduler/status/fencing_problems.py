@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
 from redsched.store.commands.fencing import FencingNote, Held, HeldNote
-from redsched.store.commands.status import HostHead
 
 HELD_MS = 15_000
 """A scheduler notes every few seconds that the limits hold: an older note is of another time."""
@@ -13,29 +12,12 @@ HELD_MS = 15_000
 
 def fencing_problems(cell: str, facts: CellFacts) -> Iterator[StatusProblem]:
     """Yield what is known of the fencing of hosts that are down now."""
-    down, notes = _down(facts), _notes(facts)
-    yield from _running(cell, facts, running_fences(facts))
+    notes = facts.fence_notes
+    yield from _running(cell, facts, {name: one for name, one in notes.items() if one.is_running})
     yield from _failed(cell, facts, {name: one for name, one in notes.items() if not one.is_running})
     held = facts.fencing.held
-    if held is not None and down and held.at_ms + HELD_MS > facts.now_ms:
+    if held is not None and facts.down and held.at_ms + HELD_MS > facts.now_ms:
         yield _held(cell, facts, held)
-
-
-def running_fences(facts: CellFacts) -> dict[str, FencingNote]:
-    """Return the notes of the hosts that are being fenced, by name."""
-    return {name: one for name, one in _notes(facts).items() if one.is_running}
-
-
-def _down(facts: CellFacts) -> dict[str, HostHead]:
-    return {one.name: one for one in facts.hosts if not one.is_written_off and one.until_ms <= facts.now_ms}
-
-
-def _notes(facts: CellFacts) -> dict[str, FencingNote]:
-    """Return what is noted of hosts since they are down."""
-    down = _down(facts)
-    return {
-        name: note for name, note in facts.fencing.hosts.items() if name in down and note.began_ms > down[name].until_ms
-    }
 
 
 def fencing_advice(facts: CellFacts, fenced: Sequence[str], of: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from redsched.model import HostStatus
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.fencing_problems import fencing_advice, running_fences
+from redsched.scheduler.status.fencing_problems import fencing_advice
 from redsched.scheduler.status.results import StatusProblem, are, counted, duration, named, problem_about
 from redsched.store.commands.status import HostHead
 
@@ -18,12 +18,8 @@ Found = Iterator[StatusProblem]
 
 def down(cell: str, facts: CellFacts) -> Found:
     """Find hosts whose lease has expired, and that were not written off; not those that are being fenced."""
-    fencing = running_fences(facts)
-    hosts = [
-        one
-        for one in facts.hosts
-        if not one.is_written_off and one.until_ms <= facts.now_ms and one.name not in fencing
-    ]
+    notes = facts.fence_notes
+    hosts = [one for name, one in facts.down.items() if name not in notes or not notes[name].is_running]
     if not hosts:
         return
     hosts.sort(key=lambda one: (-one.claims, one.name))
@@ -52,8 +48,8 @@ def _meanwhile(facts: CellFacts, hosts: Sequence[HostHead]) -> str:
     with_claims = [one for one in hosts if one.claims]
     if not with_claims:
         return f"; without claims, nothing waits for {'it' if len(hosts) == 1 else 'them'}"
-    notes = facts.fencing.hosts
-    tried = [one for one in with_claims if one.name in notes and notes[one.name].began_ms > one.until_ms]
+    notes = facts.fence_notes
+    tried = [one for one in with_claims if one.name in notes]
     if len(tried) == len(with_claims):
         return ""  # what the fence command does is a problem of its own
     fenced = [one for one in with_claims if one.status != HostStatus.DISABLED and one not in tried]

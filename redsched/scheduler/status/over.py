@@ -17,12 +17,20 @@ MAX_READ = 500
 """How many hosts are read that were over their capacity when they last reported: claims may have ended since."""
 
 
-async def read_unusable(store: CellStore, hosts: Sequence[HostHead]) -> dict[str, Sequence[str]]:
-    """Return of which slots nothing can ever be claimed, and why, by key as `read_over`. Raises StoreUnavailable."""
+Pools = Mapping[str, Mapping[str, str]]
+"""The fields of the hashes of shared pools, by name."""
+
+
+async def read_pools(store: CellStore) -> Pools:
+    """Return the shared pools of a cell. Raises StoreUnavailable."""
+    return await store.declared.read(Kind.POOL, await store.declared.names(Kind.POOL))
+
+
+def unusable_of(hosts: Sequence[HostHead], pools: Pools) -> dict[str, Sequence[str]]:
+    """Return of which slots nothing can ever be claimed, and why, by key as `read_over`."""
     found: dict[str, Sequence[str]] = {
         f"{Kind.HOST}:{one.name}": [one.warnings] for one in hosts if one.warnings and not one.is_written_off
     }
-    pools = await store.declared.read(Kind.POOL, await store.declared.names(Kind.POOL))
     found |= {f"{Kind.POOL}:{name}": warnings_of(inventories_in(fields)) for name, fields in pools.items()}
     return {key: slots for key, slots in found.items() if slots}
 
@@ -39,7 +47,7 @@ def inventories_in(fields: Mapping[str, str]) -> dict[str, Inventory]:
     return found
 
 
-async def read_over(store: CellStore, hosts: Sequence[HostHead]) -> dict[str, Sequence[str]]:
+async def read_over(store: CellStore, hosts: Sequence[HostHead], pools: Pools) -> dict[str, Sequence[str]]:
     """Return what claims hold beyond a capacity, by the key of the host or pool: `host:h1`, `pool:lic`.
 
     Nothing is said of hosts that were written off. Raises StoreUnavailable.
@@ -49,7 +57,6 @@ async def read_over(store: CellStore, hosts: Sequence[HostHead]) -> dict[str, Se
     for some in chunks(names[:MAX_READ]) if names else ():
         found |= {f"{Kind.HOST}:{one.name}": list(excess(one.fields)) for one in await store.hosts.read(some)}
     found |= {f"{Kind.HOST}:{name}": ["more than were looked at"] for name in names[MAX_READ:]}
-    pools = await store.declared.read(Kind.POOL, await store.declared.names(Kind.POOL))
     found |= {f"{Kind.POOL}:{name}": list(excess(fields)) for name, fields in pools.items()}
     return {key: slots for key, slots in found.items() if slots}
 

@@ -46,12 +46,14 @@ def is_newer(epoch: str, than: str) -> bool:
 
 def is_newer_token(token: str, than: str) -> bool:
     """Return whether `token` was issued after `than`: by epoch, then by seq. Every token is newer than none ('')."""
-    return _token_key(token) > _token_key(than)
+    (epoch, _, seq), (than_epoch, _, than_seq) = token.rpartition("."), than.rpartition(".")
+    if epoch == than_epoch:  # as most are
+        return _seq(seq) > _seq(than_seq)
+    return (_key(epoch), _seq(seq)) > (_key(than_epoch), _seq(than_seq))
 
 
-def _token_key(token: str) -> tuple[tuple[int, str], int]:
-    epoch, _, seq = token.rpartition(".")
-    return _key(epoch), int(seq) if seq.isdecimal() else 0
+def _seq(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def _key(epoch: str) -> tuple[int, str]:

@@ -52,21 +52,23 @@ async def walk_pass(cells: "list[Cell]", wanted: ClaimFilter, at: Cursor) -> Asy
 
     What has been placed since this pass began is left to the next one, which has it in any case.
     """
-    async for place, claim in _walk(cells, wanted, at):
+    found = walk_claims(cells, wanted, at.place) if at.number == 1 else _moved(cells, wanted, at)
+    async for place, claim in found:
         began = at.began.get(claim.cell)
         if at.number == MOST_PASSES or began is None or not _is_placed_after(claim, began):
             yield place, claim
 
 
-async def _walk(cells: "list[Cell]", wanted: ClaimFilter, at: Cursor) -> AsyncIterator[tuple[Place, Claim]]:
-    if at.number > 1 and None not in (ids := _changed(cells, at.since)).values():
+async def _moved(cells: "list[Cell]", wanted: ClaimFilter, at: Cursor) -> AsyncIterator[tuple[Place, Claim]]:
+    """Yield the matching claims after the cursor's place that have moved since the pass before, in order."""
+    if None not in (ids := _changed(cells, at.since)).values():
         found = [one async for one in _of(ids, wanted, at.since) if one[0] > at.place]
         for one in sorted(found, key=lambda one: one[0]):
             yield one
         return
     since = {cell.name: _since(cell, at.since) for cell in cells}
     async for place, claim in walk_claims(cells, wanted, at.place):
-        if at.number == 1 or _has_moved(claim, since[claim.cell]):
+        if _has_moved(claim, since[claim.cell]):
             yield place, claim
 
 
@@ -124,5 +126,4 @@ def _has_moved(claim: Claim, since: Position | None) -> bool:
 
 
 def _is_placed_after(claim: Claim, mark: Position) -> bool:
-    epoch, _, seq = claim.placed.rpartition(".")
-    return int(seq) > mark.seq if epoch == mark.epoch else is_newer_token(claim.placed, f"{mark.epoch}.{mark.seq}")
+    return is_newer_token(claim.placed, f"{mark.epoch}.{mark.seq}")

@@ -71,7 +71,7 @@ def pci(columns: Columns, request: Request, rows: Rows) -> Score:
     """
     requested = {devices.resource_class for devices in request.pci}
     count: Score = columns.claims[rows] * 0.0
-    for resource_class in sorted(requested | device_classes(columns)):
+    for resource_class in sorted(requested | columns.of_inventory(device_classes, device_classes)):
         count = count + np.maximum(0, room(columns, resource_class, rows)[1])
     return MAX_DEVICES - np.minimum(count, MAX_DEVICES - 1)
 

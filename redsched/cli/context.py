@@ -8,9 +8,11 @@ import asyncio
 import gc
 import os
 import pwd
+import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -33,6 +35,9 @@ MAX_AHEAD_MS = MAX_AHEAD_YEARS * 366 * 86_400_000
 
 FIRST_REPLY_S = 2.0
 """How long a command waits until a store answers at all, unless REDSCHED_REPLY_TIMEOUT_S is set."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a command."""
 
 Result = TypeVar("Result")
 
@@ -65,11 +70,24 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine, on uvloop if it is installed: what uses the store is installed with it."""
+    with _restored_signal_handlers():
+        try:
+            import uvloop
+        except ModuleNotFoundError:
+            return asyncio.run(work)
+        return uvloop.run(work)
+
+
+@contextmanager
+def _restored_signal_handlers() -> Iterator[None]:
+    """Restore the handlers of SIGNALS after the block: uvloop leaves those of a closed loop, which do nothing."""
+    before = {one: signal.getsignal(one) for one in SIGNALS}
     try:
-        import uvloop
-    except ModuleNotFoundError:
-        return asyncio.run(work)
-    return uvloop.run(work)
+        yield
+    finally:
+        for one, handler in before.items():
+            if signal.getsignal(one) is not handler:
+                signal.signal(one, handler)
 
 
 def _user() -> str:

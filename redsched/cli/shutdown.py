@@ -8,11 +8,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from redsched import aio
-from redsched.cli.context import run_loop
+from redsched.cli.context import SIGNALS, run_loop
 
 Result = TypeVar("Result")
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ORDERLY_S = 2.0
 """Seconds that a coroutine may take for its clean-up before it is cancelled again."""

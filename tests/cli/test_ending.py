@@ -7,7 +7,8 @@ import signal
 import pytest
 
 from redsched.cli import shutdown
-from redsched.cli.shutdown import SIGNALS, run_until_ended
+from redsched.cli.context import SIGNALS
+from redsched.cli.shutdown import run_until_ended
 
 
 @pytest.mark.parametrize("one", SIGNALS)
@@ -22,8 +23,10 @@ def test_a_signal_is_the_good_end_of_it(one: signal.Signals) -> None:
             await asyncio.sleep(0)
             done.append("in order")
 
+    before = signal.getsignal(one)
     run_until_ended(work())
     assert done == ["in order"]
+    assert signal.getsignal(one) is before
 
 
 def test_a_cancellation_that_was_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:

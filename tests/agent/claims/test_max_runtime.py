@@ -119,6 +119,8 @@ async def test_it_runs_until_then(world: World, shift: Shift) -> None:
     await run_work(world)
     shift.pass_by(HOUR_S - 1800)
     await world.place("later", max_runtime_s=60)
+    await world.reaches("later", ACTIVE)
+    shift.pass_by(60)
     await world.reaches("later", ENDED)
     assert (await world.reaches("a", ACTIVE)).state is ACTIVE
 

@@ -35,7 +35,7 @@ from tests.support.profiles import is_long
 from tests.support.waiting import wait_until
 
 ROUNDS = 5 if is_long() else 1
-KILLS = 10 if is_long() else 3
+KILLS = 10 if is_long() else 2
 LIMIT = 20
 
 THREE = ("a", "b", "c")

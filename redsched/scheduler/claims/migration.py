@@ -93,9 +93,12 @@ class MigrationService:
             if isinstance(error, NoValidHost | QuotaExceeded) and waits:
                 raise await self._postpone(cell, claim, error) from error
             # STALE: another scheduler has placed the claim in the meantime.
-            answer = await self._abandon(cell, claim, claim.retry_from or claim.token, for_caller)
+            answer, end_reason = await self._abandon(cell, claim)
             if answer.outcome is Outcome.STALE:
                 return await self._read(cell, claim.id)
+            if for_caller:
+                await self._cells.release_elsewhere(claim, cell)
+                _note_end(cell, claim, answer, end_reason)
             raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
@@ -199,30 +202,37 @@ class MigrationService:
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        check_outcome(claim, await self._abandon(cell, claim, claim.retry_from or claim.token), ending=True)
-        return await self._read(cell, claim.id)
+        answer, end_reason = await self._abandon(cell, claim)
+        check_outcome(claim, answer, ending=True)
+        await self._cells.release_elsewhere(claim, cell)
+        ended = await self._read(cell, claim.id)
+        _note_end(cell, claim, answer, end_reason)
+        return ended
 
-    async def _abandon(self, cell: Cell, claim: Claim, token: str, for_caller: bool = True) -> ScriptResult:
-        """End a claim for good, if the failed placement, which has the `token`, is still the last one.
+    async def _abandon(self, cell: Cell, claim: Claim) -> tuple[ScriptResult, EndReason]:
+        """End a claim for good if its last placement is still the one that failed. Returns the answer and the reason.
 
-        An unshelved claim that could not be started is shelved again; one past its deadline ends because of that. Only
-        an end that is reported to a caller is repeated in later epochs: the scheduler may be connected to a replaced
-        primary, where no host can confirm.
+        An unshelved claim that could not be started is shelved again; one past its deadline ends because of that.
         """
         end_reason = EndReason.MAX_RUNTIME if await cell.is_overdue(claim) else EndReason.FAILED
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else end_reason
-        answer = await cell.store.claims.release(
-            claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)
-        )
-        if for_caller and answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
-            # The store may lose this like any release, so it is logged for replay.
-            cell.released.note(claim.id, answer, end_reason)
-            await self._cells.release_elsewhere(claim, cell)
-        return answer
+        token, objects = claim.retry_from or claim.token, counted_by(claim)
+        release = cell.store.claims.release
+        return await release(claim.host, claim.id, token, end_reason=end_reason, objects=objects), end_reason
 
     async def _read(self, cell: Cell, claim_id: str) -> Claim:
         claims = await cell.store.claims.read([claim_id])
         return claims[claim_id] if claim_id in claims else (await self._cells.find_claim(claim_id))[1]
+
+
+def _note_end(cell: Cell, claim: Claim, answer: ScriptResult, end_reason: EndReason) -> None:
+    """Note an end that the caller is told now, to be repeated in later epochs, whose store may have lost it.
+
+    What nobody was told is not repeated: a caller who got an error instead asks again, and the claim may have been
+    placed by then.
+    """
+    if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
+        cell.released.note(claim.id, answer, end_reason)
 
 
 def _is_unshelved(claim: Claim) -> bool:

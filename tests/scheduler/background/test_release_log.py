@@ -193,6 +193,32 @@ async def test_an_end_that_nobody_has_heard_of_is_not_repeated(clean_store: str,
         assert await state_of(cell, claim_id) is ClaimStatus.ACTIVE
 
 
+async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
+    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that ended the claim met a failover. Its caller asked again, and the claim was placed elsewhere."""
+
+    async def unavailable(*_: object) -> None:
+        raise StoreUnavailable("the primary is gone")
+
+    async with opened(clean_store, "h1", settings=BY_HAND) as (scheduler, cell):
+        claim_id, token = await selected(scheduler)
+        before = await Rollback.note(binary)
+        with monkeypatch.context() as failing:
+            failing.setattr(scheduler._cells, "release_elsewhere", unavailable)
+            with pytest.raises(StoreUnavailable):
+                await scheduler.migrations.fail(claim_id, token)
+        assert await state_of(cell, claim_id) is ClaimStatus.ENDED
+        epoch = await before.play(cell)
+        await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token, ClaimStatus.CLAIMED)])
+        await open_host(cell, "h2")
+        placed = await scheduler.migrations.fail(claim_id, token)
+        assert placed.host == "h2"
+        await scheduler._cells.named("c1").released.replay_releases(epoch)
+        now = (await cell.claims.read([claim_id]))[claim_id]
+        assert (now.host, now.state) == ("h2", ClaimStatus.CLAIMED)
+
+
 @pytest.mark.parametrize("verb", ["fail", "release shelved", "shelve"])
 async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: str, binary: Any, verb: str) -> None:
     """A claim that failed for good, one that was released while shelved, and a shelving itself."""

@@ -87,6 +87,25 @@ class PlayedServer:
         self.calls.append(what)
 
 
+class PlayedClient:
+    """A client of a simulated server. Its commands succeed, and of those only the setting of a clock has an effect."""
+
+    def __init__(self, clocks: dict[str, str]) -> None:
+        self._clocks = clocks
+
+    def __enter__(self) -> "PlayedClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, command: str) -> Any:
+        return lambda *_, **__: None
+
+    def eval(self, script: str, keys: int, key: str, seconds: str) -> None:
+        self._clocks[key] = seconds
+
+
 class PlayedShard:
     """A primary and replicas, one of which is promoted at once when the primary fails."""
 
@@ -117,7 +136,12 @@ class PlayedShard:
 class PlayedSentinel(WithSentinel):
     def __init__(self, wires: Any) -> None:
         self.shards = PlayedShard(2)
+        self.clocks: dict[str, str] = {}
         super().__init__(Mock(url="sentinel://nowhere", servers=self.shards.servers), wires, CELLS)
+
+    def connect(self, tag: str) -> Any:
+        self.primary(tag)
+        return PlayedClient(self.clocks)
 
     def primary(self, tag: str) -> Any:
         return self.shards.primary()
@@ -136,7 +160,12 @@ class PlayedCluster(Clustered):
     def __init__(self, wires: Any) -> None:
         self.shards = {tag: PlayedShard(1) for tag in (*CELLS, "spare")}
         self.nodes_ = [one for shard in self.shards.values() for one in shard.servers]
+        self.clocks: dict[str, str] = {}
         super().__init__(Mock(url="cluster://nowhere", nodes=self.nodes_), wires, CELLS)
+
+    def connect(self, tag: str) -> Any:
+        self.primary(tag)
+        return PlayedClient(self.clocks)
 
     def primary(self, tag: str) -> Any:
         return self.shards[tag].primary()
@@ -160,12 +189,13 @@ class PlayedSingle(Single):
     """A client's commands reach the server as long as it replies."""
 
     def __init__(self, wires: Any) -> None:
+        self.clocks: dict[str, str] = {}
         super().__init__(PlayedServer(), wires, CELLS)  # type: ignore[arg-type]
 
     def connect(self, tag: str) -> Any:
         if not self.server.answers:  # type: ignore[attr-defined]
             raise redis.ConnectionError("it is dead, or stands still")
-        return Mock(__enter__=lambda it: it, __exit__=Mock(return_value=False))
+        return PlayedClient(self.clocks)
 
     def wipe(self) -> None:
         self.connect("")
@@ -248,7 +278,9 @@ def all_is_repaired(it: World) -> None:
     """Check that no effect of any fault is left."""
     for wire in every(it.site.wires):
         assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
-    assert not any((*it.kept_away.values(), *it.disk_is_full.values(), it.hook_looks, it.watcher.blind_for))
+    held = (*it.kept_away.values(), *it.disk_is_full.values(), *it.renamed.values())
+    assert not any((*held, it.hook_looks, it.watcher.blind_for))
+    assert set(it.site.clocks.values()) <= {"0"}  # type: ignore[attr-defined]
     assert all(one.runs for one in it.children.values())
     assert set(it.clock_shift_s.values()) <= {0.0}
     if isinstance(it.site, Single):

@@ -22,6 +22,7 @@ from tests.faults.suite.processes.child import Child, ChildEnded
 from tests.faults.suite.processes.nursery import Nursery, nursery
 from tests.faults.suite.stores.site import Site
 from tests.faults.suite.works import Works, machines
+from tests.support.store_clock import settable
 
 QUICK = {"poll_s": 0.05, "reply_timeout_s": 1.0, "resend_for_s": 3.0}
 SCHEDULER = {
@@ -66,6 +67,10 @@ class World:
         """The faults that have filled an agent's disk, by agent: the disk has room again once none is left."""
         self.begun_full: set[str] = set()
         """Agents whose present process started on a full disk. It ends because of that, even if there is room again."""
+        self.renamed: dict[str, set[object]] = {}
+        """The faults that have given an agent's hosts other names, by agent."""
+        self.begun_renamed: set[str] = set()
+        """Agents whose present process started with other names: it must end by itself."""
         self.open_agents: set[str] = set()
         self.kept_away: dict[str, set[object]] = {}
         """The faults that prevent a process from being restarted, by process."""
@@ -172,9 +177,11 @@ class World:
         if name.startswith("agent"):
             is_full = bool(self.disk_is_full.get(name))
             self.begun_full = (self.begun_full | {name}) if is_full else (self.begun_full - {name})
+            is_renamed = bool(self.renamed.get(name))
+            self.begun_renamed = (self.begun_renamed | {name}) if is_renamed else (self.begun_renamed - {name})
             return common | {
                 "settings": {**AGENT, "cells": (cell_of(name, self.site.cells),), "hook": self._hook},
-                "hosts": hosts_of(name),
+                "hosts": [f"{host}-renamed" if is_renamed else host for host in hosts_of(name)],
                 "journal": str(self.journal(name)),
                 "disk_is_full": is_full,
             }
@@ -199,12 +206,16 @@ class World:
             self.problems.append(f"{name} ended: {words}")
         elif said == "ready":
             self.open_agents.add(name)
+            if name in self.begun_renamed:
+                self.problems.append(f"{name} has started under other names, and its journal has claims of its hosts")
         elif said == "defect":
             self.problems.append(f"{name}: {words}")
 
     def _may_end(self, agent: str, problem: str) -> bool:
-        """Return whether an agent may end by itself: its disk is full, or the store is away while it starts."""
+        """Return whether an agent may end by itself: its disk is full, the store is away, or its hosts were renamed."""
         has_begun = agent in self.open_agents
+        if problem == "invalid-request":
+            return agent in self.begun_renamed
         is_full = bool(self.disk_is_full.get(agent)) or agent in self.begun_full
         return (is_full and problem == "journal-broken") or (not has_begun and problem == "store-unavailable")
 
@@ -239,6 +250,7 @@ async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterato
     """Yield a running world without faults; end it with all its processes."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-faults-")))
+        stack.enter_context(settable())
         await site.prepare()
         it = World(site, seed, durability, folder, stack.enter_context(watching(site.read, site.parts)))
         hook = await stack.enter_async_context(machines(it.works))

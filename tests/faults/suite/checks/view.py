@@ -8,6 +8,8 @@ from typing import Any
 
 import redis
 
+from tests.support.store_clock import FIELD
+
 _READ = """
 local function value_of(key, kind)
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
@@ -160,6 +162,7 @@ def view_of(cell: str, objects: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.deadlines = {one: float(at) for one, at in fields.items()}
         elif what not in ("attributes", "changes", "hosts"):
             view.others[named] = fields or value
+    view.now_ms += int(view.meta.get(FIELD, "0")) * 1000
     return view
 
 

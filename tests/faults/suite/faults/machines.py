@@ -2,8 +2,9 @@
 
 import asyncio
 
+from tests.faults.suite.checks.ends import read_journals
 from tests.faults.suite.faults.base import Breakage
-from tests.faults.suite.plan import Shape
+from tests.faults.suite.plan import SETUPS, Shape
 
 HOUR_S = 3600.0
 
@@ -54,4 +55,32 @@ class Clock(Breakage):
             await self.world.revived(victim)
 
 
-ALL = (FullDisk, Clock)
+class Renamed(Breakage):
+    """A machine with claims is renamed: its agent is restarted with other names of hosts, and later with its own.
+
+    It must not start: its hosts would be offered whole, and what runs there would be stopped by nobody.
+    """
+
+    shape = Shape("renamed", SETUPS, on="agent", seconds=(2.0, 3.0))
+    holds_agents_up = True
+
+    async def start(self) -> None:
+        """Give its hosts other names, if its journal has claims."""
+        for victim in self.victims():
+            victim.kill()
+            await victim.ended()
+            journal = self.world.journal(victim.name)
+            if journal.exists() and read_journals([journal]):
+                self.world.renamed.setdefault(victim.name, set()).add(self)
+
+    async def heal(self) -> None:
+        """Give them their own names back."""
+        for victim in self.victims():
+            self.world.renamed.get(victim.name, set()).discard(self)
+            victim.kill()
+            await victim.ended()
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+
+ALL = (FullDisk, Clock, Renamed)

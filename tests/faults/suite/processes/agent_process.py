@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 import structlog
 
 from redsched.agent.run import run
@@ -13,6 +14,7 @@ from redsched.errors import RedschedError
 from redsched.model import HostReport, Inventory, Pool
 from redsched.settings import Settings
 from tests.faults.suite.processes.speech import Ear, go_by, say, shift_clock
+from tests.support.store_clock import go_by_stores
 
 VCPU, MEMORY_MB, GPU_MILLI = 4, 4096, 1000
 ZONES = 3
@@ -47,6 +49,7 @@ async def main() -> None:
     words = await ear.hear()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     shift_clock(words["clock_shift_s"])
+    go_by_stores(pytest.MonkeyPatch())
     go_by(words["ways"])
     settings = Settings(**words["settings"])
     journal = Path(words["journal"])

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+import pytest
 import structlog
 
 from redsched.cache.diff import describe
@@ -18,6 +19,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite.callers.owner import Owner
 from tests.faults.suite.processes.speech import Ear, go_by, say, shift_clock
+from tests.support.store_clock import go_by_stores
 
 
 async def replicas(scheduler: Scheduler) -> None:
@@ -62,6 +64,7 @@ async def main() -> None:
     words = await ear.hear()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     shift_clock(words["clock_shift_s"])
+    go_by_stores(pytest.MonkeyPatch())
     go_by(words["ways"])
     async with Scheduler.connect(words["url"], Settings(**words["settings"])) as scheduler:
         at_work = Owner(scheduler, words)

@@ -72,4 +72,9 @@ def condition(request: Request) -> IfMatch:
 
 async def etag_of(objects: Tagged, name: str) -> dict[str, str]:
     """Return the ETag header of an object. Read it before the object: a tag newer than the state would match."""
-    return {"ETag": f'"{await objects.tag(name)}"'}
+    return header_of(await objects.tag(name))
+
+
+def header_of(tag: str) -> dict[str, str]:
+    """Return the ETag header for a tag."""
+    return {"ETag": f'"{tag}"'}

@@ -54,9 +54,9 @@ def claims_that(where: Where, dry_run: Callable[[Fleet], Awaitable[Page[BulkResu
     return f"{found.number} {what}: {found.summary}" if found else ""
 
 
-def claims_on(where: Where, host: str) -> str:
+def claims_on(where: Where, host: str, cell: str = "") -> str:
     """Return how many claims a host holds, and of which projects."""
-    found = _matching(where, lambda fleet: fleet.claims.list(host=host, limit=MAX_COUNTED))
+    found = _matching(where, lambda fleet: fleet.claims.list(host=host, cell=cell or None, limit=MAX_COUNTED))
     return f"It holds {found.number}: {found.summary}" if found else "It holds no claims"
 
 

@@ -185,9 +185,9 @@ def list_events(
     return pages("/v1/events", filters, EventPage, lambda page: page.events, after)
 
 
-def get_host(host: str) -> Call[HostAnswer]:
-    """Return a host with its slots."""
-    return Call("GET", path_of("hosts", host), reader(HostAnswer))
+def get_host(host: str, cell: str = "") -> Call[HostAnswer]:
+    """Return a host with its slots. `cell`: needed only if two cells have a host with this name."""
+    return Call("GET", path_of("hosts", host), reader(HostAnswer), query(cell=cell))
 
 
 def list_hosts(

@@ -47,40 +47,48 @@ def capacity(by: str = "") -> Call[list[CapacityRowAnswer]]:
     return Call("GET", "/v1/capacity", lambda content: read(content).capacity, query(by=by))
 
 
-def enable_host(host: str) -> Call[None]:
-    """Allow new claims on a host."""
-    return _host_verb(host, "enable")
+def enable_host(host: str, cell: str = "") -> Call[None]:
+    """Allow new claims on a host. `cell`: needed only if two cells have a host with this name, here and below."""
+    return _host_verb(host, "enable", cell)
 
 
-def disable_host(host: str, reason: str = "", ahead: bool = False) -> Call[None]:
+def disable_host(host: str, reason: str = "", ahead: bool = False, cell: str = "") -> Call[None]:
     """Stop new claims on a host; existing claims stay. `reason` is shown with the host until it is enabled.
 
     `ahead`: also before its first report.
     """
-    return _host_verb(host, "disable", **({"reason": reason} if reason else {}), **({"ahead": True} if ahead else {}))
+    given = {"reason": reason or None, "ahead": ahead or None}
+    return _host_verb(host, "disable", cell, **given)
 
 
 def drain_host(
-    host: str, move: bool = False, deadline_s: int = 0, then: AtDeadline | None = None, reason: str = ""
+    host: str,
+    move: bool = False,
+    deadline_s: int = 0,
+    then: AtDeadline | None = None,
+    reason: str = "",
+    cell: str = "",
 ) -> Call[None]:
     """Stop new claims on a host and empty it; with `move`, its claims are moved to other hosts.
 
     `reason` is shown with the host until it is enabled.
     """
-    return _host_verb(host, "drain", move=move, deadline_s=deadline_s, then=then, reason=reason)
+    return _host_verb(host, "drain", cell, move=move, deadline_s=deadline_s, then=then, reason=reason)
 
 
-def write_off_host(host: str, evacuate: bool = False, force: bool = False, reason: str = "") -> Call[None]:
+def write_off_host(
+    host: str, evacuate: bool = False, force: bool = False, reason: str = "", cell: str = ""
+) -> Call[None]:
     """Declare a host dead; with `evacuate`, its claims are placed on other hosts. `force`: while its lease is valid.
 
     `reason` is shown with the host until it is enabled.
     """
-    return _host_verb(host, "write-off", evacuate=evacuate, force=force, reason=reason)
+    return _host_verb(host, "write-off", cell, evacuate=evacuate, force=force, reason=reason)
 
 
-def remove_host(host: str, force: bool = False) -> Call[None]:
+def remove_host(host: str, force: bool = False, cell: str = "") -> Call[None]:
     """Remove a host. `force`: although it holds claims, which end with it, or its lease runs."""
-    return Call("DELETE", path_of("hosts", host), _nothing, query(force=force))
+    return Call("DELETE", path_of("hosts", host), _nothing, query(force=force, cell=cell))
 
 
 def bulk_release(*, force: bool = False, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
@@ -220,7 +228,7 @@ def _nothing(_: httpx.Response) -> None:
     return None
 
 
-def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
+def _host_verb(host: str, verb: str, cell: str, **body: Any) -> Call[None]:
     """Return the call of a verb of a host. Each sets a state, so it can be repeated."""
     read_any = reader_if_any(AcceptedAnswer)
 
@@ -228,7 +236,8 @@ def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
         read_any(reply)
 
     given = {name: value for name, value in body.items() if value is not None}
-    return Call("POST", f"{path_of('hosts', host)}/{verb}", read, body=given or None, is_repeatable=True)
+    url = f"{path_of('hosts', host)}/{verb}"
+    return Call("POST", url, read, query(cell=cell), body=given or None, is_repeatable=True)
 
 
 def _bulk(method: str, path: str, filters: Mapping[str, Names], **given: int | bool) -> Pages[BulkClaimAnswer]:

@@ -150,9 +150,10 @@ def made_for(cell: str, claim_id: str) -> bool:
     return bool(dot) and name == cell and _UNIQUE.fullmatch(rest) is not None
 
 
-def no_such_host(name: str) -> NotFound:
-    """Return the error for a host that no cell knows."""
-    return NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+def no_such_host(name: str, cell: str = "") -> NotFound:
+    """Return the error for a host that no cell, or the named one, knows."""
+    where = f" in cell {cell}" if cell else ""
+    return NotFound(f"there is no host {name!r}{where}: it has never reported, or was removed")
 
 
 def no_such_claim(claim_id: str) -> NotFound:

@@ -155,7 +155,7 @@ class Components:
         """The calls of agents without access to the store."""
         from redsched.scheduler.agents.service import AgentService
 
-        return AgentService(self.cells, self.hosts, self.settings.poll_s)
+        return AgentService(self.cells, self.settings.poll_s)
 
     async def unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
         """Return the claims that have to leave their hosts and have no other place now, and why."""

@@ -1,5 +1,6 @@
 """CellStore: the commands and reads of one cell, grouped by subject. The scripts are called nowhere else."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from redsched.store.commands.events import EventCommands
 from redsched.store.commands.feed import FeedCommands, waits_of
 from redsched.store.commands.fencing import FencingCommands
 from redsched.store.commands.gangs import GangCommands
+from redsched.store.commands.homes import HomeCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
@@ -39,12 +41,15 @@ class CellStore:
     for malformed input, InvalidRequest.
     """
 
-    def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:
+    def __init__(
+        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: Collection[str] = ()
+    ) -> None:
         self.name = name
-        self._cell = cell = CellClient(name, url, scripts, reader, outside)
+        self._cell = cell = CellClient(name, url, scripts, reader, outside, cells)
         self.keys = cell.keys
         self.feed = FeedCommands(cell)
-        self.hosts = HostCommands(cell)
+        self.homes = HomeCommands(cell)
+        self.hosts = HostCommands(cell, self.homes)
         self.texts = TextCommands(cell)
         self.claims = ClaimCommands(cell, self.hosts, self.texts)
         self.gangs = GangCommands(cell, self.claims)
@@ -67,17 +72,20 @@ class CellStore:
         """Whether the connection was opened for reading only."""
         return self._cell.is_read_only
 
-    async def enter(self) -> None:
-        """Add the cell to the list of cells, which helps people to inspect the store, if this connection may write.
+    async def enter(self) -> set[str]:
+        """Add the cell to the list of cells, if this connection may write, and return those that were in it.
 
         An agent's user may only read the list, and schedulers add their cells.
         """
+        known = set[str]()
         if self.is_read_only:
-            return
+            return known
         with self._cell.reading(), suppress(NoPermissionError):
+            known.update(await self._cell.outside.smembers(CELLS))
             # A full server refuses SADD even if there is nothing to add.
-            if not await self._cell.outside.sismember(CELLS, self._cell.name):
+            if self._cell.name not in known:
                 await self._cell.outside.sadd(CELLS, self._cell.name)
+        return known
 
     async def init(self) -> ScriptResult:
         """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE if it exists. (init.lua)"""

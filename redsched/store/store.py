@@ -46,6 +46,8 @@ class Store:
         self.runner = ScriptClient(url, settings, self._router, read_only=read_only)
         self.functions = FunctionCommands(self.url, self._router)
         self._cells: dict[str, CellStore] = {}
+        self._names = set(settings.cells)
+        """The cells of the settings, and those that the store had when it was opened: others may serve them."""
 
     @classmethod
     @asynccontextmanager
@@ -82,7 +84,7 @@ class Store:
         """Return the typed calls of one cell."""
         if name not in self._cells:
             reader = self._router.reader(Keys(check_name("cell", name)).meta)
-            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside)
+            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside, self._names)
         return self._cells[name]
 
     async def memory_policy(self) -> str:
@@ -163,7 +165,7 @@ class Store:
         elif await cell.schema.join():
             # After a time without calls: the first call of this process may be unable to tell that from a clock jump.
             await cell.tick()
-        await cell.enter()
+        self._names |= await cell.enter()
 
 
 def _version(info: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:

@@ -5,8 +5,13 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from redsched.model import HostReport, Inventory
 from redsched.settings import Settings
+from redsched.store.store import Store
 from tests.api.parts import NEED, check_problem, client_of, declare_new, put_host
+from tests.support.builders.homes import open_twin
+
+VERBS = ("enable", "disable", "drain", "write-off")
 
 
 @pytest.fixture
@@ -44,6 +49,29 @@ async def test_a_claim_in_the_second_cell_from_selection_to_release(two_cells: h
     assert (await two_cells.get("/v1/claims/mine")).json()["state"] == "ended"
     assert (await two_cells.get("/v1/hosts/h2")).json()["slots"]["VCPU"]["free"] == 16
     check_problem(await two_cells.post("/v1/selections", json=large), 409, "claim-state")
+
+
+async def test_calls_about_a_host_in_two_cells_name_one(clean_store: str, two_cells: httpx.AsyncClient) -> None:
+    async with Store.connect(clean_store, Settings(cells=("c1", "c2"))) as store:
+        await open_twin(store.cell("c1"), store.cell("c2"), HostReport("h1", {"VCPU": Inventory(1)}, lease_s=3600))
+    listed = (await two_cells.get("/v1/hosts")).json()["hosts"]
+    assert [(one["name"], one["cell"]) for one in listed] == [("h1", "c1"), ("h1", "c2"), ("h2", "c2")]
+    for method, path in (("GET", ""), ("GET", "/drain"), ("DELETE", ""), *(("POST", f"/{one}") for one in VERBS)):
+        problem = check_problem(await two_cells.request(method, f"/v1/hosts/h1{path}"), 409, "claim-state")
+        assert problem["cells"] == ["c1", "c2"]
+    for verb in VERBS[:-1]:
+        assert (await two_cells.post(f"/v1/hosts/h1/{verb}?cell=c2")).status_code == 204
+    await two_cells.post("/v1/hosts/h1/disable?cell=c2")
+    states = [(await two_cells.get(f"/v1/hosts/h1?cell={one}")).json()["status"] for one in ("c1", "c2")]
+    assert states == ["enabled", "disabled"]
+    moving = await two_cells.post("/v1/hosts/h1/drain?cell=c2", json={"move": True})
+    assert (moving.status_code, moving.headers["location"]) == (202, "/v1/hosts/h1/drain?cell=c2")
+    assert (await two_cells.get(moving.headers["location"])).json()["status"] == "draining"
+    check_problem(await two_cells.get("/v1/hosts/h1?cell=c9"), 404, "not-found")
+    written_off = await two_cells.post("/v1/hosts/h1/write-off?cell=c2", json={"force": True})
+    removed = await two_cells.delete("/v1/hosts/h1?cell=c2&force=true")
+    assert (written_off.status_code, removed.status_code) == (204, 204)
+    assert (await two_cells.get("/v1/hosts/h1")).json()["cell"] == "c1"
 
 
 async def test_a_host_is_in_one_cell_of_those_there_are(two_cells: httpx.AsyncClient) -> None:

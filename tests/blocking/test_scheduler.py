@@ -20,7 +20,7 @@ from tests.support.waiting import patience_s, wait_until_sync
 NOT_THERE = {
     "Scheduler": {"fleet"},
     "ClaimService": {"find", "refuse_unknown", "page", "give_back", "moved_since"},
-    "HostService": {"inbox", "tag", "refuse_twin"},
+    "HostService": {"inbox", "tag"},
     "MigrationService": {"place_again"},
 }
 """What only the API and the scheduler itself use; and everywhere the tags of the API's preconditions."""

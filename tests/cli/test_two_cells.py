@@ -9,8 +9,10 @@ import redis
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
+from redsched.store.store import Store
 from tests.cli.parts import Ran, run
 from tests.support.builders.cells import new_epoch
+from tests.support.builders.homes import open_twin
 from tests.support.builders.placements import held_claim
 
 REPORTS = [
@@ -23,6 +25,13 @@ async def report(url: str, reports: Sequence[HostReport] = REPORTS) -> None:
     async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
         for one in reports:
             await scheduler.hosts.report(one)
+
+
+async def report_again(url: str, host: str, cell: str) -> None:
+    """Open a host of cell c1 in another cell too."""
+    async with Store.connect(url, Settings(cells=("c1", "c2"))) as store:
+        twin = HostReport(host, {"VCPU": Inventory(8)}, cell=cell, lease_s=3600)
+        await open_twin(store.cell("c1"), store.cell(cell), twin)
 
 
 async def bring_back(url: str, claim_id: str) -> None:
@@ -72,6 +81,32 @@ def test_an_audit_shows_an_id_with_claims_in_two_cells_and_releases_one(store: s
     assert (repair.exit_code, repaired["thing"], repaired["repaired"]) == (0, "mine", True)
     assert redsched("claim", "show", "mine", "--json").check().json()["cell"] == "c2"
     assert "all is well" in redsched("audit").check().output
+
+
+def test_commands_about_a_host_in_two_cells_name_one(store: str) -> None:
+    def redsched(*arguments: str) -> Ran:
+        return run(*arguments, environment={"REDSCHED_REDIS_URL": store, "REDSCHED_CELLS": "c1,c2"})
+
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    redsched("init").check()
+    asyncio.run(report(store))
+    asyncio.run(report_again(store, "h1", "c2"))
+    for verb in ("show", "drain", "enable", "disable", "write-off", "remove"):
+        either = f"use `redsched host {verb} h1 --cell c1` or `redsched host {verb} h1 --cell c2`"
+        redsched("host", verb, "h1").check_failed(3, f"host h1 is in cell c1 and cell c2: {either}")
+    assert redsched("host", "show", "h1", "--cell", "c2").check().output.startswith("h1  cell c2  ")
+    for verb in ("drain", "enable", "disable"):
+        redsched("host", verb, "h1", "--cell", "c2").check()
+    shown = redsched("host", "list", "--json").check().json()["hosts"]
+    assert [(one["name"], one["cell"], one["status"]) for one in shown] == [
+        ("h1", "c1", "enabled"),
+        ("h1", "c2", "disabled"),
+        ("h2", "c2", "enabled"),
+    ]
+    redsched("host", "write-off", "h1", "--cell", "c2", "--force", "--yes").check()
+    redsched("host", "remove", "h1", "--cell", "c2", "--force", "--yes").check()
+    assert redsched("host", "show", "h1", "--json").check().json()["cell"] == "c1"
 
 
 def test_unknown_zones_and_the_best_hosts_are_those_of_both_cells(store: str) -> None:

@@ -69,6 +69,8 @@ from tests.support.setups.cluster import SLOTS, cells_apart, slot_of
 CELL = cells_apart(2)[0]
 BOUND = next(one for one in map(str, range(100)) if slot_of(f"claim:{one}") < SLOTS // 2)
 """An id whose binding is on the same server as the cell."""
+HOME = next(one for one in map(str, range(100)) if slot_of(f"host:{one}") < SLOTS // 2)
+"""A host whose name is bound on the same server."""
 PATIENT = Settings(cells=(CELL,), resend_for_s=60.0, reply_timeout_s=30.0)
 BRIEF = PATIENT.model_copy(update={"resend_for_s": 0.3})
 TOKEN = "1-a.1"
@@ -148,6 +150,10 @@ async def token_of(it: World, claim_id: str = "a") -> str:
 
 async def bound(it: World) -> None:
     await it.raw.set(it.cell.keys.binding(BOUND), "other", px=1000_000)
+
+
+async def bound_host(it: World) -> None:
+    await it.raw.set(it.cell.keys.home(HOME), "other")
 
 
 async def shrunk_pool(it: World) -> None:
@@ -413,6 +419,7 @@ LINES: dict[str, Line] = {
     "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audit.hosts(["h1"]))),
     "begin_fencing": Line(held, lambda it: it.cell.fencing.begin("h1", FENCING)),
     "bind": Line(bound, lambda it: it.cell.bindings.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),
+    "bind_host": Line(bound_host, lambda it: it.cell.homes.bind(HOME), slot=f"host:{HOME}"),
     "claim": Line(voided, claim_again),
     "confirm": Line(partial(one, claim_on), about("confirm")),
     "declare": Line(shrunk_pool, lambda it: pool(it.cell)),

@@ -35,7 +35,7 @@ OF_ALL_KINDS = {
     "text": "(request|alternates):.+",
 }
 """The suffixes of keys that headers name neither by their kind nor by `<something>_<kind>`."""
-OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
+OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}", "home": r"rs:\{host:.+\}"}
 """Keys that belong to no cell."""
 
 composed = scripts.compose

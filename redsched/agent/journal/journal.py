@@ -112,6 +112,7 @@ class Journal(JournalFile):
     def represent(self, hosts: Mapping[str, str]) -> None:
         """Record which hosts the agent represents, with their cells.
 
+        What the journal knows of another cell is forgotten: its epochs and ended placements are nothing to this one.
         Raises InvalidRequest if the journal has placements of other hosts, or of a host in another cell: their work
         runs on this machine, and would be neither counted nor stopped.
         """
@@ -121,6 +122,7 @@ class Journal(JournalFile):
             cell = self._cells.get(host, "")
             if page.held and cell and cell != hosts[host]:
                 raise InvalidRequest(_left_behind(self.path, host, page, cell))
+        self._leave_cells({host for host, cell in hosts.items() if self._cells.get(host, cell) != cell})
         for host, cell in hosts.items():
             if self._cells.get(host) != cell:
                 self._cells[host] = cell
@@ -260,6 +262,18 @@ class Journal(JournalFile):
             del self.limits[host, placed]
             self._write(sql.DELETE_LIMIT, (host, placed))
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
+
+    def _leave_cells(self, hosts: set[str]) -> None:
+        """Forget the epochs and the ended placements of hosts that have come to another cell."""
+        for host in hosts:
+            page = self.pages[host]
+            page.left_epoch = page.attested_epoch = ""
+            self._write_page(host)
+            self._write(sql.DELETE_TOMBSTONES, (host,))
+        if hosts:
+            self._with_ended -= hosts
+            self._ended = {key: token for key, token in self._ended.items() if key[0] not in hosts}
+            self._newest = {key: token for key, token in self._newest.items() if key[0] not in hosts}
 
     def _clock_text(self) -> str:
         reading, now_ms = self.clock.reading()

@@ -64,6 +64,7 @@ WITH_TOMBSTONES = "SELECT DISTINCT host FROM tombstone"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, placed, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
+DELETE_TOMBSTONES = "DELETE FROM tombstone WHERE host = ?"
 PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
     (SELECT attested_epoch FROM host WHERE name = tombstone.host) AND
     (SELECT attested_epoch FROM host WHERE name = tombstone.host) != ''"""

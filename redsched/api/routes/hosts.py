@@ -11,12 +11,14 @@ from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
-from redsched.schema.requests.queries import ForgetQuery, HostsQuery
+from redsched.schema.requests.queries import HostQuery, HostsQuery, RemoveHostQuery
 from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
+OfHost = Annotated[HostQuery, Query()]
+FOUND = answers({200: HostAnswer}, InvalidRequest, NotFound, ClaimState, etag=True)
 BODY_WORD = answers(
     {204: None, 202: AcceptedAnswer}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed
 )
@@ -30,20 +32,22 @@ async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) ->
     return responses.answer(HostsAnswer.of(page))
 
 
-@router.get("/{host}", summary="Get a host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
-async def get_host(request: Request, host: HostName) -> Response:
+@router.get("/{host}", summary="Get a host", responses=FOUND)
+async def get_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Return a host with the free, claimed and external amounts and the capacity of each slot."""
     hosts = scheduler(request).hosts
-    headers = await etags.etag_of(hosts, host)
-    return responses.answer(HostAnswer.of(Redactor(request).host(await hosts.get(host))), headers=headers)
+    headers = etags.header_of(await hosts.tag(host, query.cell))
+    return responses.answer(HostAnswer.of(Redactor(request).host(await hosts.get(host, query.cell))), headers=headers)
 
 
 @router.get(
-    "/{host}/drain", summary="Get a drain's progress", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
+    "/{host}/drain",
+    summary="Get a drain's progress",
+    responses=answers({200: DrainAnswer}, InvalidRequest, NotFound, ClaimState),
 )
-async def get_drain(request: Request, host: HostName) -> Response:
+async def get_drain(request: Request, host: HostName, query: OfHost) -> Response:
     """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot move."""
-    found = await scheduler(request).hosts.get(host)
+    found = await scheduler(request).hosts.get(host, query.cell)
     return responses.answer(DrainAnswer.of(Redactor(request).host(found)))
 
 
@@ -55,22 +59,23 @@ async def get_drain(request: Request, host: HostName) -> Response:
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
-async def drain_host(request: Request, host: HostName) -> Response:
+async def drain_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Stop new claims on a host and empty it. With `move`, its claims are moved to other hosts, a few each second.
 
     `deadline_s` limits the time for moves; then the remaining claims are released (`then: stop`) or stay
     (`then: keep`). 202 with `move`: watch `GET` of the same path.
     """
     asked = await read_if_any(request, DrainBody)
-    tags = etags.if_match(request)
-    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump(), if_match=tags)
-    return _goes_on(host) if asked.move else responses.nothing()
+    how = {**asked.model_dump(), "if_match": etags.if_match(request), "cell": query.cell}
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **how)
+    return _goes_on(host, query.cell) if asked.move else responses.nothing()
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable a host", responses=WORD, dependencies=[etags.IF_MATCH])
-async def enable_host(request: Request, host: HostName) -> Response:
+async def enable_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Allow new claims on a host again."""
-    await scheduler(request).hosts.set_status(host, HostStatus.ENABLED, if_match=etags.if_match(request))
+    tags = etags.if_match(request)
+    await scheduler(request).hosts.set_status(host, HostStatus.ENABLED, if_match=tags, cell=query.cell)
     return responses.nothing()
 
 
@@ -82,11 +87,11 @@ async def enable_host(request: Request, host: HostName) -> Response:
     responses=answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed),
     openapi_extra=body(DisableBody, required=False),
 )
-async def disable_host(request: Request, host: HostName) -> Response:
+async def disable_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Stop new claims on a host. Its existing claims stay. With `ahead`, also before its first report."""
     asked = await read_if_any(request, DisableBody)
-    tags = etags.if_match(request)
-    await scheduler(request).hosts.set_status(host, HostStatus.DISABLED, **asked.model_dump(), if_match=tags)
+    how = {**asked.model_dump(), "if_match": etags.if_match(request), "cell": query.cell}
+    await scheduler(request).hosts.set_status(host, HostStatus.DISABLED, **how)
     return responses.nothing()
 
 
@@ -98,23 +103,24 @@ async def disable_host(request: Request, host: HostName) -> Response:
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
-async def write_off_host(request: Request, host: HostName) -> Response:
+async def write_off_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Declare a host dead, so that schedulers stop waiting for it. Releasing its claims then frees them at once.
 
     With `evacuate`, its claims are placed on other hosts, one by one; if the host returns, it drops them. 409 while the
     host's lease is valid, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
-    await scheduler(request).hosts.lost(host, **asked.model_dump(), if_match=etags.if_match(request))
-    return _goes_on(host) if asked.evacuate else responses.nothing()
+    how = {**asked.model_dump(), "if_match": etags.if_match(request), "cell": query.cell}
+    await scheduler(request).hosts.lost(host, **how)
+    return _goes_on(host, query.cell) if asked.evacuate else responses.nothing()
 
 
 @router.delete("/{host}", status_code=204, summary="Remove a host", responses=WORD, dependencies=[etags.IF_MATCH])
-async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
-    """Remove a host. 409 while it holds claims or its lease is valid, unless `force`."""
-    await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))
+async def remove_host(request: Request, host: HostName, query: Annotated[RemoveHostQuery, Query()]) -> Response:
+    """Remove a host, and free its name. 409 while it holds claims or its lease is valid, unless `force`."""
+    await scheduler(request).hosts.forget(host, query.force, etags.if_match(request), query.cell)
     return responses.nothing()
 
 
-def _goes_on(host: str) -> Response:
-    return responses.accepted({}, f"/v1/hosts/{host}/drain")
+def _goes_on(host: str, cell: str) -> Response:
+    return responses.accepted({}, f"/v1/hosts/{host}/drain{f'?cell={cell}' if cell else ''}")

@@ -9,9 +9,9 @@ from redsched.scheduler import HostView, Page
 class RemoteHosts(Part):
     """As `Scheduler.hosts`."""
 
-    async def get(self, name: str) -> HostView:
+    async def get(self, name: str, cell: str = "") -> HostView:
         """Return a host."""
-        found: HostView = await self.view(calls.get_host(name))
+        found: HostView = await self.view(calls.get_host(name, cell))
         return found
 
     async def list(
@@ -40,20 +40,23 @@ class RemoteHosts(Part):
         *,
         reason: str = "",
         ahead: bool = False,
+        cell: str = "",
     ) -> None:
         """Enable, disable or drain a host."""
         match status:
             case HostStatus.ENABLED:
-                await self.client.run(operator_calls.enable_host(name))
+                await self.client.run(operator_calls.enable_host(name, cell))
             case HostStatus.DISABLED:
-                await self.client.run(operator_calls.disable_host(name, reason, ahead))
+                await self.client.run(operator_calls.disable_host(name, reason, ahead, cell))
             case HostStatus.DRAINING:
-                await self.client.run(operator_calls.drain_host(name, move, deadline_s, then, reason))
+                await self.client.run(operator_calls.drain_host(name, move, deadline_s, then, reason, cell))
 
-    async def lost(self, name: str, evacuate: bool = False, force: bool = False, *, reason: str = "") -> None:
+    async def lost(
+        self, name: str, evacuate: bool = False, force: bool = False, *, reason: str = "", cell: str = ""
+    ) -> None:
         """Write a host off."""
-        await self.client.run(operator_calls.write_off_host(name, evacuate, force, reason))
+        await self.client.run(operator_calls.write_off_host(name, evacuate, force, reason, cell))
 
-    async def forget(self, name: str, force: bool = False) -> None:
+    async def forget(self, name: str, force: bool = False, *, cell: str = "") -> None:
         """Remove a host."""
-        await self.client.run(operator_calls.remove_host(name, force))
+        await self.client.run(operator_calls.remove_host(name, force, cell))

@@ -11,11 +11,11 @@ from redsched.scheduler import DrainState, HostView
 LOOK_EVERY_S = 0.5
 
 
-async def until_empty(fleet: Fleet, name: str, timeout_s: int) -> None:
+async def until_empty(fleet: Fleet, name: str, timeout_s: int, cell: str = "") -> None:
     """Return when the host holds no claims. Raises ClaimState if it is not empty in time, or will not become empty."""
     until_s, printed = aio.now_s() + timeout_s, ""
     while True:
-        found, line = await _look(fleet, name)
+        found, line = await _look(fleet, name, cell)
         if line != printed:
             tables.say(line)
             printed = line
@@ -30,10 +30,10 @@ async def until_empty(fleet: Fleet, name: str, timeout_s: int) -> None:
         await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - aio.now_s())))
 
 
-async def _look(fleet: Fleet, name: str) -> tuple[HostView | None, str]:
+async def _look(fleet: Fleet, name: str, cell: str) -> tuple[HostView | None, str]:
     """Return the host (None if the store is unavailable) and a line about it."""
     try:
-        found = await fleet.hosts.get(name)
+        found = await fleet.hosts.get(name, cell)
     except Unavailable as error:
         return None, f"{name}: {error.detail}"
     return found, progress(found)

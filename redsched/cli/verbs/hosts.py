@@ -1,6 +1,7 @@
 """`redsched host show`, `drain`, `enable`, `disable`, `write-off`, `remove`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -29,15 +30,20 @@ POOL_HEADS = ("POOL", "PARENT", "TRAITS")
 Reason = Annotated[
     str, typer.Option("--reason", help="Why, as one line: shown until the host is enabled.", show_default=False)
 ]
+InCell = Annotated[
+    str,
+    typer.Option("--cell", help="Its cell: needed only if two cells have a host with this name.", show_default=False),
+]
 UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
-def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
+def show(name: HostArgument, as_json: AsJson = False, cell: InCell = "", where: Where = ANYWHERE) -> None:
     """Show one host: its slots, pools, traits, labels, metrics and aggregates.
 
     While it is drained or evacuated, also show what is left to move.
     """
-    view = with_fleet(where, lambda s: s.hosts.get(name), read_only=True)
+    with _names_cell(f"redsched host show {name}"):
+        view = with_fleet(where, lambda s: s.hosts.get(name, cell), read_only=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     claims = counted(view.claims, "claim")
@@ -102,6 +108,7 @@ def drain(
     ] = None,
     reason: Reason = "",
     wait: UntilEmpty = 0,
+    cell: InCell = "",
     where: Where = ANYWHERE,
 ) -> None:
     """Stop new claims on this host and empty it.
@@ -112,13 +119,14 @@ def drain(
     _refuse_half(name, move, deadline, then)
 
     async def drained(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then, reason=reason)
+        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then, reason=reason, cell=cell)
         print(f"{name} is draining", flush=True)
         if not move:
-            await _say_what_stays(fleet, name)
-        await _watch(fleet, name, move, wait)
+            await _say_what_stays(fleet, name, cell)
+        await _watch(fleet, name, move, wait, cell)
 
-    with_fleet(where, drained)
+    with _names_cell(f"redsched host drain {name}"):
+        with_fleet(where, drained)
 
 
 def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) -> None:
@@ -134,9 +142,10 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
         )
 
 
-def enable(name: HostArgument, where: Where = ANYWHERE) -> None:
+def enable(name: HostArgument, cell: InCell = "", where: Where = ANYWHERE) -> None:
     """Allow new claims on this host again."""
-    with_fleet(where, lambda s: s.hosts.set_status(name, HostStatus.ENABLED), on_demand=True)
+    with _names_cell(f"redsched host enable {name}"):
+        with_fleet(where, lambda s: s.hosts.set_status(name, HostStatus.ENABLED, cell=cell), on_demand=True)
     print(f"{name} is enabled")
 
 
@@ -144,25 +153,27 @@ def disable(
     name: HostArgument,
     reason: Reason = "",
     ahead: Annotated[bool, typer.Option("--ahead", help=about(DisableBody, "ahead"))] = False,
+    cell: InCell = "",
     where: Where = ANYWHERE,
 ) -> None:
     """Stop new claims on this host; existing claims stay."""
 
     async def disabled(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason, ahead=ahead)
-        if ahead and not await _is_known(fleet, name):
+        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason, ahead=ahead, cell=cell)
+        if ahead and not await _is_known(fleet, name, cell):
             print(f"{name} will be disabled from its first report on", flush=True)
             return
         print(f"{name} is disabled", flush=True)
-        await _say_what_stays(fleet, name)
+        await _say_what_stays(fleet, name, cell)
 
-    with options.names_option("use ahead", f"use `redsched host disable {name} --ahead`"):
+    command = f"redsched host disable {name}"
+    with options.names_option("use ahead", f"use `{command} --ahead`"), _names_cell(command):
         with_fleet(where, disabled, on_demand=True)
 
 
-async def _is_known(fleet: Fleet, name: str) -> bool:
+async def _is_known(fleet: Fleet, name: str, cell: str) -> bool:
     try:
-        await fleet.hosts.get(name)
+        await fleet.hosts.get(name, cell)
     except (NotFound, Settling):
         return False
     return True
@@ -175,6 +186,7 @@ def write_off(
     reason: Reason = "",
     wait: UntilEmpty = 0,
     yes: Yes = False,
+    cell: InCell = "",
     where: Where = ANYWHERE,
 ) -> None:
     """Write this host off, because it will not come back.
@@ -187,26 +199,28 @@ def write_off(
         )
 
     def consequence() -> str:
-        found = with_fleet(where, lambda s: s.hosts.get(name), read_only=True)
+        found = with_fleet(where, lambda s: s.hosts.get(name, cell), read_only=True)
         if found.alive and not force:
             return ""  # it will be refused
         what = "its claims are started on other hosts" if evacuate else "its claims can be released, which frees them"
         return (
             f"Host {name} will be written off: {what}, although their work runs twice if the machine is not off. "
-            f"{confirmation.claims_on(where, name)}"
+            f"{confirmation.claims_on(where, name, cell)}"
         )
-
-    confirmation.ask(yes, consequence)
 
     async def written_off(fleet: Fleet) -> None:
         try:
-            await fleet.hosts.lost(name, evacuate, force, reason=reason)
+            await fleet.hosts.lost(name, evacuate, force, reason=reason, cell=cell)
         except ClaimState as error:
+            if "lease_ms" not in error.facts:
+                raise
             raise _alive(error, name, evacuate) from error
         print(f"{name} is written off", flush=True)
-        await _watch(fleet, name, evacuate, wait)
+        await _watch(fleet, name, evacuate, wait, cell)
 
-    with_fleet(where, written_off)
+    with _names_cell(f"redsched host write-off {name}"):
+        confirmation.ask(yes, consequence)
+        with_fleet(where, written_off)
 
 
 def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
@@ -227,29 +241,46 @@ def remove(
         typer.Option("--force", help="Remove it even if its lease is valid or it holds claims, which end with it."),
     ] = False,
     yes: Yes = False,
+    cell: InCell = "",
     where: Where = ANYWHERE,
 ) -> None:
-    """Remove this host. Refused while it holds claims or its lease is valid, unless forced."""
+    """Remove this host. Refused while it holds claims or its lease is valid, unless forced.
+
+    Another cell may have its name then.
+    """
     confirmation.ask(
         yes or not force,
-        lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name)}",
+        lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name, cell)}",
     )
-    with options.names_force(f"redsched host remove {name} --force"):
-        with_fleet(where, lambda s: s.hosts.forget(name, force), on_demand=True)
+    command = f"redsched host remove {name}"
+    with options.names_force(f"{command}{f' --cell {cell}' if cell else ''} --force"), _names_cell(command):
+        with_fleet(where, lambda s: s.hosts.forget(name, force, cell=cell), on_demand=True)
     print(f"{name} is removed")
 
 
-async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int) -> None:
+@contextmanager
+def _names_cell(command: str) -> Iterator[None]:
+    """Name the command for one cell in the error about a host that is in two."""
+    try:
+        yield
+    except ClaimState as error:
+        if not (cells := error.facts.get("cells")):
+            raise
+        either = " or ".join(f"`{command} --cell {one}`" for one in cells)
+        raise ClaimState(error.detail.replace("name one of them as `cell`", f"use {either}"), error.facts) from error
+
+
+async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int, cell: str) -> None:
     """Wait until the host is empty, or print the command that shows its progress."""
     if timeout_s:
-        await until_empty(fleet, name, timeout_s)
+        await until_empty(fleet, name, timeout_s, cell)
     elif moving:
         print(f"its claims are being moved: `redsched host show {name}` shows the progress")
 
 
-async def _say_what_stays(fleet: Fleet, name: str) -> None:
+async def _say_what_stays(fleet: Fleet, name: str, cell: str) -> None:
     """Print what happens to the claims that are on a host which gets no new ones."""
-    number = (await fleet.hosts.get(name)).claims
+    number = (await fleet.hosts.get(name, cell)).claims
     if number:
         stays = "its claim stays until it ends" if number == 1 else f"its {number} claims stay until they end"
         lists = f"`redsched claim list --host {name}` shows {'it' if number == 1 else 'them'}"

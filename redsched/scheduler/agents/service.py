@@ -1,7 +1,6 @@
 """Calls of agents without access to the store. Each is a command of the store, after checks of what the host sends."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from redsched import aio, origin
 from redsched.errors import ClaimState, InvalidRequest, Settling
@@ -26,9 +25,6 @@ from redsched.store.codec.results import (
     ScriptResult,
 )
 
-if TYPE_CHECKING:
-    from redsched.scheduler.hosts.service import HostService
-
 AHEAD_MS = 24 * 3600 * 1000
 """How far an epoch that a host has seen may be ahead of the store's clock, unless this process has seen it too."""
 RAISE_PAUSE_S = 10.0
@@ -45,9 +41,8 @@ PRIVATE = frozenset(("call_id",))
 class AgentService:
     """The calls of agents, over the cells of a scheduler."""
 
-    def __init__(self, cells: Cells, hosts: "HostService", poll_s: float) -> None:
+    def __init__(self, cells: Cells, poll_s: float) -> None:
         self._cells = cells
-        self._hosts = hosts
         self._poll_s = poll_s
         self._feeds: dict[str, InboxFeed] = {}
         self._raised: dict[tuple[str, str], tuple[float, int]] = {}
@@ -67,10 +62,9 @@ class AgentService:
         return [cell.name for cell in self._cells]
 
     async def report(self, report: HostReport, stamp: AgentStamp) -> ReportAnswer:
-        """Accept a host's report. Raises NotFound, and ClaimState as `HostService.report`."""
+        """Accept a host's report. Raises NotFound, and ClaimState: too many slots, or another cell has the name."""
         cell = self._cells.named(report.cell)
         refuse_too_many_columns(cell, report)
-        await self._hosts.refuse_twin(report.name, cell)
         answer = await cell.store.hosts.report(report, stamp)
         cell.updater.note_epoch(answer.epoch)
         return answer
@@ -85,7 +79,7 @@ class AgentService:
         ended: Sequence[EndedPlacement],
         lease_s: int,
     ) -> AttestAnswer:
-        """Attest to an epoch with all claims that the host knows. Raises InvalidRequest."""
+        """Attest to an epoch with all claims that the host knows. Raises InvalidRequest, ClaimState as `report`."""
         check_attested(held, ended, epoch)
         answer = await store.hosts.attest(host, epoch, stamp, held, ended, lease_s)
         self._cells.named(store.name).updater.note_epoch(answer.epoch)

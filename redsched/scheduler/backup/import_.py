@@ -20,6 +20,8 @@ from redsched.store.commands.base import chunks
 
 CLAIMS_AT_ONCE = 200
 TEXTS_AT_ONCE = 100
+MAX_NAMED = 10
+"""The most hosts of other cells that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,13 @@ class Imported:
 
 
 async def import_cell(store: CellStore, archive: Archive) -> Imported:
-    """Import a whole archive into an empty cell. Raises ClaimState if the cell is not empty."""
+    """Import a whole archive into an empty cell. Raises ClaimState if it is not, or another cell has its hosts."""
     await _refuse_used(store)
+    if elsewhere := await store.homes.elsewhere([report.name for report in archive.hosts]):
+        raise ClaimState(
+            f"hosts of the file are in other cells: {_in_cells(elsewhere)}; a name is in one cell at a time: remove "
+            "them there, or from the file"
+        )
     # The archive lists the hosts, so the next epoch waits for these, and not just for a timeout as after a wipe.
     await store.init()
     notes: list[str] = []
@@ -53,6 +60,12 @@ async def import_declared(store: CellStore, archive: Archive) -> Imported:
     """Import only the declarations into a live cell: aggregates, groups, pools, quotas, and host statuses."""
     notes: list[str] = []
     return Imported(await _import_declared(store, archive, notes), tuple(notes))
+
+
+def _in_cells(hosts: Mapping[str, str]) -> str:
+    """Return the first of some hosts, each with its cell."""
+    more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
+    return ", ".join(f"{host} ({cell})" for host, cell in sorted(hosts.items())[:MAX_NAMED]) + more
 
 
 async def _refuse_used(store: CellStore) -> None:
@@ -82,7 +95,10 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         answer = await store.declared.put_aggregate(aggregate)
         if answer.facts:
             notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
-    closed = {host for host, status in archive.statuses.items() if status is not HostStatus.ENABLED}
+    elsewhere = await store.homes.elsewhere(sorted(archive.statuses.keys() - existing))
+    if elsewhere:
+        notes.append(f"in other cells, and so left alone: {_in_cells(elsewhere)}")
+    closed = {host for host, status in archive.statuses.items() if status is not HostStatus.ENABLED} - elsewhere.keys()
     statuses = {host: status for host, status in archive.statuses.items() if host in existing | closed}
     for host, status in statuses.items():
         await store.hosts.set_status(host, status, ahead=host not in existing)

@@ -44,21 +44,22 @@ class HostService:
         self._cells = cells
         self._unmovable = unmovable
 
-    async def get(self, name: str) -> HostView:
+    async def get(self, name: str, cell: str = "") -> HostView:
         """Return a host; for a drained or evacuated one, also the claims that have no other place now.
 
-        Raises NotFound, Settling.
+        `cell`, here and in other methods: the one that has the host; needed only if two have one with this name, which
+        an audit reports. Raises NotFound, Settling, and ClaimState if `cell` is needed.
         """
-        cell, hashes = await self._find(name)
-        ids = await cell.store.hosts.claim_ids(name)
-        view = host_view(cell, hashes, len(ids))
+        home, hashes = await self._find(name, cell)
+        ids = await home.store.hosts.claim_ids(name)
+        view = host_view(home, hashes, len(ids))
         if view.draining not in ("move", "evacuate"):
             return view
-        claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
+        claims = tuple((await home.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
         from redsched.scheduler.hosts.drain import failed_moves  # which also moves claims, and so decides
 
-        unmovable = await self._unmovable(cell, claims)
-        return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
+        unmovable = await self._unmovable(home, claims)
+        return replace(view, unmovable=unmovable, failed_moves=await failed_moves(home, claims, name))
 
     async def list(
         self,
@@ -83,16 +84,18 @@ class HostService:
         request = Request(fits) if fits else None
         found = [(name, cell) for cell in self._cells for name in await host_names(cell, request, **filters)]
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
-        page = names[:limit]
-        views: dict[str, HostView] = {}
+        # The next page begins after a name: one that two cells have is not split.
+        last = names[min(limit, len(names)) - 1][0] if names else ""
+        page = [one for one in names if one[0] <= last]
+        views: dict[tuple[str, Cell], HostView] = {}
         for cell in dict.fromkeys(cell for _, cell in page):
             wanted = [name for name, one in page if one is cell]
             counts = await cell.store.hosts.claim_ids_of(wanted)
             for hashes, ids in zip(await cell.store.hosts.read(wanted), counts, strict=True):
                 if hashes.fields:
-                    views[hashes.name] = host_view(cell, hashes, len(ids))
-        following = page[-1][0] if len(names) > limit else None
-        return Page(tuple(views[name] for name, _ in page if name in views), following)
+                    views[hashes.name, cell] = host_view(cell, hashes, len(ids))
+        following = page[-1][0] if len(names) > len(page) else None
+        return Page(tuple(views[one] for one in page if one in views), following)
 
     async def report(
         self,
@@ -111,7 +114,6 @@ class HostService:
         check_attested(held, ended, epoch)
         cell = self._cells.named(report.cell)
         refuse_too_many_columns(cell, report)
-        await self.refuse_twin(report.name, cell)
         answer = await cell.store.hosts.report(report, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
@@ -151,7 +153,7 @@ class HostService:
 
         Raises NotFound, OtherAgent.
         """
-        cell, _ = await self._find(name)
+        cell, _ = await self._find(name, await self._bound_to(name))
         answer = await cell.store.hosts.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
@@ -160,7 +162,7 @@ class HostService:
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
         """Return the inbox entries for a host's agent after the entry `after`. Raises NotFound."""
-        cell, _ = await self._find(name)
+        cell, _ = await self._find(name, await self._bound_to(name))
         return await cell.store.hosts.inbox(name, after or "0-0")
 
     async def set_status(
@@ -173,13 +175,14 @@ class HostService:
         if_match: IfMatch = None,
         reason: str = "",
         ahead: bool = False,
+        cell: str = "",
     ) -> None:
         """Enable, disable or drain a host; with `move`, its claims are placed elsewhere, a few each second.
 
         Moves stop after `deadline_s` (0: when the host is enabled); `then` says what happens to the remaining claims,
         by default KEEP. `reason` says why a host takes no claims; it is kept until the host is enabled. With
         `if_match`, only if the host has one of these tags. `ahead`: a host that is not known joins disabled; to enable
-        or remove it withdraws that. Raises NotFound, InvalidRequest, PreconditionFailed.
+        or remove it withdraws that. Raises NotFound, InvalidRequest, PreconditionFailed, and ClaimState as `get`.
         """
         check_status_reason(reason)
         if ahead and status is not HostStatus.DISABLED:
@@ -192,9 +195,9 @@ class HostService:
             raise InvalidRequest(f"then ({then}) applies at the deadline: set deadline_s too")
         if if_match is None and await self._declared_ahead(name, status, reason, ahead):
             return
-        cell, _ = await self._find(name)
+        home, _ = await self._find(name, cell)
         end = then or AtDeadline.KEEP
-        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
+        _known(await home.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
 
     async def _declared_ahead(self, name: str, status: HostStatus, reason: str, ahead: bool) -> bool:
         """Declare the status of a host that no cell knows, or withdraw it; return whether that was done.
@@ -202,7 +205,7 @@ class HostService:
         Each cell gets it, because nobody knows to which one the host will report. Raises NotFound for a host that
         could be disabled ahead.
         """
-        if await self._home(name) is not None:
+        if await self._homes(name):
             return False
         if status is HostStatus.DISABLED and not ahead:
             await self._cells.refuse_unsettled(f"host {name}")
@@ -213,7 +216,13 @@ class HostService:
         return any(one.outcome is not Outcome.UNKNOWN for one in answers)
 
     async def lost(
-        self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None, reason: str = ""
+        self,
+        name: str,
+        evacuate: bool = False,
+        force: bool = False,
+        if_match: IfMatch = None,
+        reason: str = "",
+        cell: str = "",
     ) -> None:
         """Write a host off: disable it, mark it down, and end its ending claims.
 
@@ -222,60 +231,65 @@ class HostService:
         ClaimState while the host's lease runs.
         """
         check_status_reason(reason)
-        cell, _ = await self._find(name)
-        answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match, reason=reason), name)
+        home, _ = await self._find(name, cell)
+        answer = _known(await home.store.hosts.write_off(name, evacuate, force, if_match, reason=reason), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
         # A repeated call does this again, because an earlier one may have failed before this step.
-        claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
+        claims = list((await home.store.claims.read(await home.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
             batch = claims[first : first + MAX_ENDED]
             objects = {thing for claim in batch for thing in counted_by(claim)}
-            await cell.store.claims.reconcile([claim.id for claim in batch], objects)
+            await home.store.claims.reconcile([claim.id for claim in batch], objects)
 
-    async def tag(self, name: str) -> str:
-        """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling."""
-        _, hashes = await self._find(name)
+    async def tag(self, name: str, cell: str = "") -> str:
+        """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling, ClaimState."""
+        _, hashes = await self._find(name, cell)
         return operator_tag(hashes.fields)
 
-    async def forget(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
-        """Remove a host; with `force`, its claims end.
+    async def forget(self, name: str, force: bool = False, if_match: IfMatch = None, cell: str = "") -> None:
+        """Remove a host, which frees its name for other cells; with `force`, its claims end.
 
-        Withdraws what was declared for a host that is not known. Raises NotFound, PreconditionFailed, and, unless
-        `force`, ClaimState while it holds claims or its lease runs.
+        Withdraws what was declared for a host that is not known, and frees the name of one whose record is lost. Raises
+        NotFound, PreconditionFailed, and, unless `force`, ClaimState while it holds claims or its lease runs.
         """
-        if await self._home(name) is None:
-            answers = [await cell.store.hosts.forget(name) for cell in self._cells]
-            if any(one.outcome is Outcome.OK for one in answers):
+        if not await self._homes(name, cell):
+            bound_to = await self._bound_to(name)
+            cells = [self._cells.named(cell)] if cell else list(self._cells)
+            answers = [await one.store.hosts.forget(name) for one in cells]
+            if any(one.outcome is Outcome.OK for one in answers) or bound_to in {one.name for one in cells}:
                 return
-        cell, _ = await self._find(name)
-        answer = refuse_changed(await cell.store.hosts.forget(name, force, if_match), f"host {name}")
+        home, _ = await self._find(name, cell)
+        answer = refuse_changed(await home.store.hosts.forget(name, force, if_match), f"host {name}")
         # UNKNOWN for a host found just before means that an earlier attempt of this call removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
         if answer.outcome is Outcome.ALIVE:
             raise _reports(name, int(answer.facts[0]))
 
-    async def _home(self, name: str) -> tuple[Cell, HostHashes] | None:
-        for cell in self._cells:
-            hashes = (await cell.store.hosts.read([name]))[0]
-            if hashes.fields:
-                return cell, hashes
-        return None
+    async def _homes(self, name: str, cell: str = "") -> Sequence[tuple[Cell, HostHashes]]:
+        """Return the cells that have a host with this name, each with its hashes; with `cell`, only that one."""
+        cells = [self._cells.named(cell)] if cell else list(self._cells)
+        found = await aio.gather(one.store.hosts.read([name]) for one in cells)
+        return [(one, hashes) for one, [hashes] in zip(cells, found, strict=True) if hashes.fields]
 
-    async def _find(self, name: str) -> tuple[Cell, HostHashes]:
-        if found := await self._home(name):
-            return found
+    async def _find(self, name: str, cell: str = "") -> tuple[Cell, HostHashes]:
+        found = await self._homes(name, cell)
+        if len(found) > 1:
+            names = [one.name for one, _ in found]
+            raise ClaimState(
+                f"host {name} is in {' and '.join(f'cell {one}' for one in names)}: name one of them as `cell`",
+                {"host": name, "cells": names},
+            )
+        if found:
+            return found[0]
         await self._cells.refuse_unsettled(f"host {name}")
-        raise no_such_host(name)
+        raise no_such_host(name, cell)
 
-    async def refuse_twin(self, name: str, home: Cell) -> None:
-        """Raise ClaimState if another cell than `home` has a host with this name."""
-        for cell in self._cells:
-            if cell is not home and (await cell.store.hosts.read([name]))[0].fields:
-                raise ClaimState(
-                    f"host {name} is in cell {cell.name}: remove it there before it reports to {home.name}"
-                )
+    async def _bound_to(self, name: str) -> str:
+        """Return the cell here to which a host's name is bound; '' for none."""
+        bound_to = await next(iter(self._cells)).store.homes.cell_of(name)
+        return bound_to if any(one.name == bound_to for one in self._cells) else ""
 
     async def _end(self, cell: Cell, report: HostReport, ended: Sequence[EndedPlacement]) -> None:
         for one in ended:

@@ -106,6 +106,16 @@ class EventsQuery(ClaimEventsQuery):
         return EventFilter(**self.model_dump(include={"since_ms", "before_ms", *EVENT_NAMES}))
 
 
+class HostQuery(Strict):
+    """Which host is meant."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    cell: Annotated[
+        GivenName | Literal[""], Field(description="Its cell: required only if two cells have a host with this name.")
+    ] = ""
+
+
 class HostsQuery(PageQuery):
     """Filters of a list of hosts."""
 
@@ -162,6 +172,10 @@ class ForgetQuery(Strict):
     model_config = ConfigDict(strict=False, extra="forbid")
 
     force: Annotated[bool, Field(description="Delete it even if it holds claims, has members or is in use.")] = False
+
+
+class RemoveHostQuery(HostQuery, ForgetQuery):
+    """Which host is removed, and how."""
 
 
 class ExplainQuery(Strict):

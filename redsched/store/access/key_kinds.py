@@ -15,7 +15,9 @@ IN_ORDER = (
 OF_CELL = frozenset(IN_ORDER)
 CELLS = "cells"
 """The list of the cells."""
-BETWEEN_CELLS = frozenset({"binding", "group_pin"})
+HOME = "home"
+"""The cell of a host's name: a process of one cell needs it too, if the store has others."""
+BETWEEN_CELLS = frozenset({"binding", "group_pin", HOME})
 """The kinds that only stores with several cells use. Their keys belong to no cell, as `CELLS`."""
 
 

@@ -60,7 +60,7 @@ _SERVER = frozenset({"INFO", "TIME"})
 
 _AGENT_SCRIPTS = frozenset(
     {
-        *("accept", "attest", "confirm", "fail", "gone", "heartbeat", "inbox", "keep", "local", "probe"),
+        *("accept", "attest", "bind_host", "confirm", "fail", "gone", "heartbeat", "inbox", "keep", "local", "probe"),
         *("raise_epoch", "renew", "report", "resized", "schema", "stop_failed", "tick", "work_ended"),
     }
 )

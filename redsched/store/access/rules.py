@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
-from redsched.store.access.key_kinds import CELLS, IN_ORDER, OF_CELL, pattern_of, pattern_of_cell
+from redsched.store.access.key_kinds import CELLS, HOME, IN_ORDER, OF_CELL, pattern_of, pattern_of_cell
 from redsched.store.access.roles import StoreRole, Work, work_of
 from redsched.store.client.durability import durability_of
 from redsched.store.topology.url import Kind, parse
@@ -63,9 +63,14 @@ def _keys(user: StoreUser, work: Work) -> Sequence[str]:
         for permission, kinds in (("%RW~", work.written), ("%R~", work.read)):
             found += (permission + one for one in _patterns(cell, kinds, user.hosts))
     for permission, kinds in (("%RW~", work.written), ("%R~", work.read)):
-        outside = sorted(kinds - OF_CELL if len(user.cells) > 1 else kinds & {CELLS})
-        found += (permission + pattern_of("", kind) for kind in outside)
+        outside = sorted(kinds - OF_CELL if len(user.cells) > 1 else kinds & {CELLS, HOME})
+        found += (permission + one for kind in outside for one in _outside(kind, user.hosts))
     return found
+
+
+def _outside(kind: str, hosts: Sequence[str]) -> Iterable[str]:
+    """Return the globs of a kind that belongs to no cell."""
+    return (pattern_of("", kind, name) for name in (hosts if kind == HOME and hosts else ("*",)))
 
 
 def _patterns(cell: str, kinds: frozenset[str], hosts: Sequence[str]) -> Iterable[str]:

@@ -177,6 +177,10 @@ class Keys:
         """String: with several cells, the cell to which a caller's own id is bound. This key belongs to no cell."""
         return f"rs:{{claim:{claim_id}}}"
 
+    def home(self, host: str) -> str:
+        """String: with several cells, the cell to which a host's name is bound. This key belongs to no cell."""
+        return f"rs:{{host:{host}}}"
+
     def group_pin(self, group: str) -> str:
         """String: with several cells, the cell to which a server group is pinned. This key belongs to no cell."""
         return f"rs:{{server-group:{group}}}"

@@ -1,6 +1,6 @@
 """The base of all commands of a cell: its keys, running its scripts, and reading from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -28,16 +28,24 @@ class CellClient:
 
     `scripts` runs scripts, `reader` reads from the server that now has the cell, and `outside` reads single keys that
     belong to no cell. Both readers are clients of redis-py, typed as Any, because its annotations are unions over bytes
-    and str, sync and async, that no caller can use.
+    and str, sync and async, that no caller can use. `cells`: the names of the store's cells that are known by now.
     """
 
-    def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:
+    def __init__(
+        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: Collection[str] = ()
+    ) -> None:
         self.name = name
         self.keys = Keys(name)
         self.scripts = scripts
         self.reader = reader
         self.outside = outside
+        self._cells = cells
         self.url = url
+
+    @property
+    def others(self) -> list[str]:
+        """The names of the other cells of the store."""
+        return [one for one in self._cells if one != self.name]
 
     @property
     def is_read_only(self) -> bool:

@@ -24,6 +24,7 @@ from redsched.store.codec.tags import IfMatch, as_argument
 from redsched.store.codec.wire import flat, mapping_of
 from redsched.store.commands.base import MAX_TRIES, CellClient
 from redsched.store.commands.feed import FEED_START
+from redsched.store.commands.homes import HomeCommands
 
 
 def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
@@ -33,8 +34,8 @@ def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
 class HostCommands:
     """One coroutine for each script about hosts."""
 
-    def __init__(self, cell: CellClient) -> None:
-        self._cell = cell
+    def __init__(self, cell: CellClient, homes: HomeCommands) -> None:
+        self._cell, self._homes = cell, homes
 
     async def names(self) -> list[str]:
         """Return the names of all hosts."""
@@ -137,7 +138,11 @@ class HostCommands:
         return int(until_ms) - lease, lease
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
-        """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
+        """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)
+
+        Raises ClaimState if another cell has a host with this name.
+        """
+        await self._homes.take(report.name)
         told = {"agent.version": stamp.version} if stamp is not None and stamp.version else {}
         own, facts = flat(host_fields(report) | told), flat(attribute_fields(report))
         own_keys = (
@@ -163,7 +168,9 @@ class HostCommands:
         """Attest to an epoch ('': the current one) with all claims that the host knows. (attest.lua)
 
         `ended` are those that the journal remembers as ended; `lease_s` is the lease of claims to be accepted again.
+        Raises ClaimState if another cell has a host with this name.
         """
+        await self._homes.take(host)
         placements = [_held_entry(one) for one in held]
         placements += [_ended_entry(one) for one in ended]
         named = {entry[0] for entry in placements}
@@ -245,7 +252,7 @@ class HostCommands:
         return await self._cell.answer("lost", keys, arguments)
 
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
-        """Remove a host; with `force` its claims end with it. (forget.lua)
+        """Remove a host, which frees its name for other cells; with `force` its claims end with it. (forget.lua)
 
         Withdraw what was declared for one that is not known.
         OK | UNKNOWN | IN_USE | ALIVE (facts: the rest of its lease, ms) | CHANGED (facts: the tag).
@@ -266,6 +273,8 @@ class HostCommands:
                 *self._cell.keys.object_keys(objects),
             )
             answer = await self._cell.answer("forget", keys, (host, int(force), as_argument(if_match), *ids))
+            if answer.outcome in (Outcome.OK, Outcome.UNKNOWN):
+                await self._homes.free(host)
             if answer.outcome is not Outcome.RETRY:
                 return answer
             objects.update(answer.facts)

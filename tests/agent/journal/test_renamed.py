@@ -69,6 +69,32 @@ async def test_a_host_without_claims_may_have_another_name_or_cell(tmp_path: Pat
             await start(path, host, cell=cell)
 
 
+async def test_a_host_takes_nothing_of_its_former_cell_along(tmp_path: Path) -> None:
+    """A higher epoch of that cell would start a new one in the next cell, and an ended claim could end one there."""
+    path = tmp_path / "j.sqlite"
+    journal = open_journal(path)
+    journal.represent({"node-a": "c1", "node-b": "c1"})
+    for host in ("node-a", "node-b"):
+        work = placing("job", 7)
+        await journal.write_held(host, work)
+        await journal.write_left_epoch(host, "8-a")
+        await journal.write_attested(host, "9-a")
+        await journal.write_ended(host, work, "released")
+    await journal.close()
+    for _ in range(2):
+        journal = open_journal(path)
+        journal.represent({"node-a": "c2", "node-b": "c1"})
+        moved, stayed = journal.pages["node-a"], journal.pages["node-b"]
+        assert (moved.left_epoch, moved.attested_epoch, await journal.ended("node-a")) == ("", "", [])
+        assert (journal.ended_token("node-a", "job"), journal.has_ended("node-a", work.placed, work.token)) == (
+            "",
+            False,
+        )
+        assert (stayed.left_epoch, stayed.attested_epoch) == ("8-a", "9-a")
+        assert len(await journal.ended("node-b")) == 1
+        await journal.close()
+
+
 async def test_journals_beside_the_own_one_that_have_claims_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,11 +90,14 @@ async def behind_proxy(server: PrivateServer, folder: Path, *faults: Fault, **se
 
 
 def settings_for(*faults: Fault) -> Settings:
-    """Return settings of a scheduler that gives up no call, and notices these faults."""
+    """Return settings of a scheduler that gives up no call, and notices these faults.
+
+    No read waits for another one's connection, since the limit of that wait is as short as that of a reply.
+    """
     timeout_s = NOTICED_S if SILENT & set(faults) else PATIENT_S
     return Settings(
         reply_timeout_s=timeout_s, resend_for_s=60.0, select_timeout_s=60.0, catch_up_timeout_s=60.0, poll_s=0.01,
-        tick_s=600.0,
+        tick_s=600.0, pool_size=32,
     )  # fmt: skip
 
 

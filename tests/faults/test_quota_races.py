@@ -27,7 +27,7 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.quotas import QuotaCommands, QuotaState, Transfer
 from redsched.store.store import Store
-from tests.support.builders.cells import raw_client
+from tests.support.builders.cells import PATIENT, raw_client
 from tests.support.fleets.hosts import PlainHost, speak_all
 from tests.support.processes.forks import FORKS
 from tests.support.processes.racers import Racer, Racers
@@ -103,7 +103,7 @@ def hosts_of(cell: str) -> frozenset[str]:
 @asynccontextmanager
 async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterator[Scheduler]:
     """Yield a scheduler over cells with room for far more than the quota."""
-    settings = Settings(cells=cells)
+    settings = Settings.model_validate({**PATIENT, "cells": cells})
     async with Store.connect(url, settings) as store:
         for name in cells:
             await store.cell(name).init()
@@ -202,7 +202,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     async def play() -> None:
-        async with Scheduler.connect(url, Settings(cells=cells)) as scheduler:
+        async with Scheduler.connect(url, Settings.model_validate({**PATIENT, "cells": cells})) as scheduler:
 
             async def one(number: int) -> None:
                 turns = Random(number)

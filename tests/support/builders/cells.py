@@ -88,6 +88,10 @@ def usual_settings() -> Settings:
     return Settings()
 
 
+PATIENT = {"reply_timeout_s": 30.0, "resend_for_s": 60.0, "select_timeout_s": 60.0, "catch_up_timeout_s": 60.0}
+"""Settings of schedulers that lose nothing and compete for the processor: none of these limits passes."""
+
+
 @asynccontextmanager
 async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellStore]:
     """Yield the typed calls of a cell, through `DeclaredKeysRunner`."""

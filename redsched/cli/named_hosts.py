@@ -1,5 +1,6 @@
 """What a refused request is told of hosts: why those that it names take no claims, and for whom the nearest is kept."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,16 @@ MAX_NAMED = 3
 
 
 async def select(fleet: Fleet, request: Request) -> "Selections":
-    """Select places. Raises what `select` of a fleet raises; a refusal says what is wrong with the hosts it names."""
+    """Select places. Raises what `select` of a fleet raises; a refusal says what is wrong with the hosts it names.
+
+    A request that has to wait for room is told why, on stderr.
+    """
+    if request.queue_timeout_s:
+        try:
+            return await select(fleet, replace(request, queue_timeout_s=0, reserve=False))
+        except NoValidHost as error:
+            waits = f"redsched: waiting up to {request.queue_timeout_s} s for room: {error.detail}"
+            print(waits, file=sys.stderr, flush=True)
     try:
         return await fleet.select(request)
     except NoValidHost as error:

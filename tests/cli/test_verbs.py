@@ -218,3 +218,12 @@ def test_the_reason_of_a_drain_is_shown_until_the_host_is_enabled(redsched: Reds
     assert (first[heads.index("REASON")], second[heads.index("REASON")]) == ("new GPUs", "-")
     redsched("host", "enable", "h1").check()
     assert "new GPUs" not in redsched("host", "show", "h1").check().output
+
+
+def test_a_request_that_waits_says_what_for(redsched: Redsched) -> None:
+    waited = redsched("select", "VCPU=9", "--wait", "1")
+    why = "none of 2 hosts can take 9 VCPU: 2 short of VCPU"
+    first, last = waited.errors.splitlines()
+    assert first.startswith(f"redsched: waiting up to 1 s for room: {why}")
+    assert last.startswith(f"redsched: {why}")
+    assert waited.exit_code == 3

@@ -6,7 +6,8 @@ for each connection of the process, ends those that take too long in a phase.
 """
 # ruff: noqa: D102 - methods without a docstring are those of asyncio.Protocol and of the parser's callbacks
 
-from dataclasses import dataclass
+import select
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
@@ -27,6 +28,11 @@ MAX_FRAMING = 8
 """The most bytes of chunk sizes for each byte of a chunked body, beyond MAX_HEAD_BYTES: a chunk of one byte has 5."""
 MAX_PIPELINED = 16
 """The most requests of a connection that wait for the response to an earlier one."""
+BEYOND = 32
+"""The most connections beyond the limit: those that have been refused, and those of which the handshake still runs."""
+LINGER_S = 2.0
+"""How long a refused client may take to close the connection in turn."""
+_CLOSED = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,12 @@ class ConnectionLimits:
     reader_s: float
     peers: Peers | None = None
     """Who may connect; None: everybody."""
+    refused: dict[Any, None] = field(default_factory=dict, compare=False)
+    """The connections that were refused and are still open, the oldest first."""
+
+    def full(self) -> RedschedError:
+        """Return the refusal of a connection beyond the limit."""
+        return TooManyConnections(f"all {self.connections} connections are in use: try again")
 
     def accept(self, peer: Any) -> bool:
         """Return whether a peer may connect; `peer` is its address and port."""
@@ -76,6 +88,8 @@ class HttpConnection(HttpToolsProtocol):
         self._head_again = b""
         """The head, without the offer of another protocol, that is to be parsed again."""
         self._refusal: RedschedError | None = None
+        self._has_answered = False
+        """Whether a request of this connection has got its response."""
         self.instead_of: Any = None
         """What has counted as this connection so far: its TLS handshake."""
 
@@ -84,9 +98,13 @@ class HttpConnection(HttpToolsProtocol):
         self.instead_of = None
         super().connection_made(transport)
         if not self._limits.accept(self.client):
-            self._refuse(Forbidden("connections are accepted from the proxy only: connect to that"))
-        elif len(self.connections) > self._limits.connections and not close_idlest(self.connections, but=self):
-            self._refuse(TooManyConnections(f"all {self._limits.connections} connections are in use: try again"))
+            self._refuse(Forbidden("connections are accepted from the proxy only: connect to that"), lingers=True)
+        elif len(self.connections) > self._limits.connections and not self._has_place():
+            self._refuse(self._limits.full(), lingers=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limits.refused.pop(self, None)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.parser is None or self._refusal is not None:
@@ -181,6 +199,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._has_answered = True
         is_over = self._phase is _Phase.DONE and not self.pipeline
         self._enter(_Phase.WAITING if is_over else self._phase)  # the next request has its whole time from now on
 
@@ -209,9 +228,25 @@ class HttpConnection(HttpToolsProtocol):
         elif self._phase is _Phase.BODY and now_s - self._since_s > self._limits.body_s and not self.pipeline:
             self._refuse(RequestTimeout(f"the body did not come within {self._limits.body_s:g} s: send it faster"))
 
-    def abort(self) -> None:
-        """End the connection without what is left to send."""
-        self.transport.abort()
+    def give_way(self) -> None:
+        """End the connection for another one. Its client gets a problem if it may have sent a request, or part of one.
+
+        Between two requests it gets none: it would take that for the response to the next one.
+        """
+        if self._phase is _Phase.WAITING and self._has_answered:
+            self.transport.abort()
+        else:
+            self._refuse(self._limits.full(), lingers=True)
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the connection; -1 once it is closed."""
+        found: int = self.transport.get_extra_info("socket").fileno()
+        return found
+
+    def _has_place(self) -> bool:
+        """Return whether no more connections than the limit have ended their handshakes, or another one gave way."""
+        established = [one for one in self.connections if isinstance(one, HttpConnection)]
+        return len(established) <= self._limits.connections or close_idlest(self.connections, but=self)
 
     def _is_handling(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -231,8 +266,11 @@ class HttpConnection(HttpToolsProtocol):
                 f"the request line and headers have more than {MAX_HEAD_BYTES} bytes: send less"
             )
 
-    def _refuse(self, error: RedschedError) -> None:
-        """Send a problem, unless a response has begun or the client sent nothing, and close the connection."""
+    def _refuse(self, error: RedschedError, lingers: bool = False) -> None:
+        """Send a problem, unless a response has begun or the client sent nothing, and close the connection.
+
+        `lingers`: wait for the client to close it first, because it may not have read the response yet.
+        """
         self._refusal = error
         may_answer = self._phase is not _Phase.WAITING or not isinstance(error, RequestTimeout)
         if self._is_handling():
@@ -245,21 +283,51 @@ class HttpConnection(HttpToolsProtocol):
             may_answer = False  # it was answered before its body was complete
         if may_answer and not self.transport.is_closing():
             self.transport.write(_response(error))
-        self.transport.close()
+        if lingers and may_answer and self.transport.can_write_eof():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        """Close the connection once its client does, or after a time.
+
+        To close it while there is something to read would reset it: the client could lose the response to that.
+        """
+        self.connections.discard(self)
+        self.transport.write_eof()
+        refused = self._limits.refused
+        refused[self] = None
+        if len(refused) > BEYOND:
+            oldest = next(iter(refused))
+            del refused[oldest]
+            oldest.transport.close()
+        self.loop.call_later(LINGER_S, self.transport.close)
 
 
 def close_idlest(connections: set[Any], but: object = None) -> bool:
     """Close the connection that has waited longest for its client; return False if all others are in use.
 
-    It leaves the set at once: the loop closes it later, and until then others may arrive, each of which needs a place.
+    One whose client has sent something that is not read yet does not wait for it. The connection leaves the set at
+    once: the loop closes it later, and until then others may arrive, each of which needs a place.
     """
     idle = [(one.idle_since_s, one) for one in connections if one is not but and one.idle_since_s is not None]
+    busy = _with_data([one for _, one in idle])
+    idle = [(since_s, one) for since_s, one in idle if one not in busy]
     if not idle:
         return False
     idlest = min(idle, key=lambda one: one[0])[1]
-    idlest.abort()
     connections.discard(idlest)
+    idlest.give_way()
     return True
+
+
+def _with_data(connections: list[Any]) -> set[Any]:
+    """Return those whose clients have sent something that is not read yet, and have not closed them."""
+    by_fileno = {fileno: one for one in connections if (fileno := one.fileno()) >= 0}
+    poll = select.poll()
+    for fileno in by_fileno:
+        poll.register(fileno, select.POLLIN | select.POLLRDHUP)
+    return {by_fileno[fileno] for fileno, events in poll.poll(0) if not events & _CLOSED}
 
 
 def _response(error: RedschedError) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redsched import aio, logs
-from redsched.api.http_connection import ConnectionLimits, HttpConnection, close_idlest
+from redsched.api.http_connection import BEYOND, ConnectionLimits, HttpConnection, close_idlest
 from redsched.server.supervisor import BACKLOG
 from redsched.server.tls import TlsContexts
 
@@ -83,9 +83,9 @@ class TlsHandshake:
         self.idle_since_s = aio.now_s()
 
     def begin(self, contexts: TlsContexts) -> None:
-        """Make the handshake, unless there is no room for one more connection."""
+        """Make the handshake, unless too many others are made: without one, a refusal cannot be sent."""
         connections: set[Any] = self._http.connections
-        if len(connections) >= self._limits.connections and not close_idlest(connections):
+        if len(connections) >= self._limits.connections + BEYOND and not close_idlest(connections):
             self._socket.close()
             return
         connections.add(self)
@@ -104,6 +104,13 @@ class TlsHandshake:
         if not self._has_begun:  # then the task never runs, and nothing else would close the socket
             self._http.connections.discard(self)
             self._socket.close()
+
+    give_way = abort
+    """What `close_idlest` calls: there is nothing that could be sent."""
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the connection; -1 once it is closed."""
+        return self._socket.fileno()
 
     shutdown = abort
     """What uvicorn calls when it stops."""

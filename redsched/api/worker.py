@@ -21,7 +21,7 @@ import redsched.scheduler.preload  # noqa: F401 - workers are forks of the proce
 from redsched import aio, logs, pacing, tracing
 from redsched.api import metrics
 from redsched.api.app import create_app
-from redsched.api.http_connection import ConnectionLimits, HttpConnection
+from redsched.api.http_connection import BEYOND, ConnectionLimits, HttpConnection
 from redsched.api.tls_handshake import TlsListener
 from redsched.errors import RedschedError
 from redsched.server.exposure import peers
@@ -33,8 +33,8 @@ from redsched.settings import Settings, load
 GRACE_S = 5
 READER_S = 30.0
 """How long a client may leave a response unread."""
-SPARE_FILES = 64
-"""File descriptors for all else than clients' connections: the store's, metrics, the log."""
+SPARE_FILES = 64 + BEYOND
+"""File descriptors besides clients' connections up to the limit: those beyond it, the store's, metrics, the log."""
 TICKS_A_SECOND = 10
 """How often uvicorn calls `on_tick`."""
 

@@ -7,8 +7,8 @@ import asyncio
 import dataclasses
 import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from redsched.api.http_connection import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection, _Phase
+from redsched.api.http_connection import BEYOND, MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection, _Phase
 from redsched.api.problems import problem
 from redsched.api.request_body import read_bytes
 from redsched.api.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
@@ -35,6 +35,7 @@ HALF_A_BODY = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n
 OF_NO_TYPE = b"POST / HTTP/1.1\r\nhost:a\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n1"
 """It is refused before its body has come."""
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 200000\r\n\r\n"
 
 
 class _App:
@@ -297,6 +298,89 @@ async def test_more_requests_in_progress_than_connections_are_refused() -> None:
         for reader, writer in waiting:
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             writer.close()
+
+
+WAIT = GET.replace(b"GET /", b"GET /wait")
+FULL = (503, "/problems/too-many-connections")
+
+
+@contextmanager
+def at_once(port: int, *sent: bytes) -> Iterator[list[socket.socket]]:
+    """Open a connection for each of these texts, and send it, while the event loop cannot accept any."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in sent]
+        for one, text in zip(opened, sent, strict=True):
+            one.sendall(text)
+            one.setblocking(False)
+        yield opened
+
+
+async def received(client: socket.socket) -> bytes:
+    """Return all that comes until the server closes. Raises ConnectionResetError if it resets the connection."""
+    loop, found = asyncio.get_running_loop(), b""
+    async with asyncio.timeout(patience_s(20)):
+        while more := await loop.sock_recv(client, 65_536):
+            found += more
+    return found
+
+
+@pytest.mark.parametrize("has_sent", [True, False], ids=["requests sent", "nothing sent yet"])
+async def test_every_connection_beyond_the_limit_gets_a_problem_at_once(has_sent: bool) -> None:
+    """Ten of 30 requests that wait were closed without a response, to make room for others."""
+    few = ConnectionLimits(connections=20, head_s=60, body_s=60, reader_s=60)
+    waiting = WAIT.replace(b"host: a", b"host: a\r\nconnection: close")
+    async with served(few) as (_, app, port):
+        with at_once(port, *([waiting if has_sent else b""] * 30)) as clients:
+            answers = [asyncio.create_task(received(one)) for one in clients]
+            await wait_until(lambda: sum(one.done() for one in answers) == 10)
+            if not has_sent:
+                for client, answer in zip(clients, answers, strict=True):
+                    if not answer.done():
+                        client.sendall(waiting)
+            await wait_until(lambda: app.calls == 20)
+            refused = [one.result() for one in answers if one.done()]
+            assert [of_problem(one) for one in refused] == [FULL] * 10
+            assert all(b"\r\nretry-after: 1\r\n" in one for one in refused)
+            app.released.set()
+            served_ones = [one for one in await asyncio.gather(*answers) if one.startswith(b"HTTP/1.1 200")]
+            assert len(served_ones) == 20
+        await wait_until(lambda: not few.refused)
+
+
+async def test_a_refused_connection_is_not_reset_before_its_response_is_read() -> None:
+    """What the client sends meanwhile is read: a reset could take the response from it."""
+    none = ConnectionLimits(connections=0, head_s=60, body_s=60, reader_s=60)
+    async with served(none) as (_, app, port):
+        with at_once(port, POST + b"x" * 100_000) as (client,):
+            assert of_problem(await received(client)) == FULL
+            client.sendall(b"x" * 100_000)
+            assert none.refused
+        await wait_until(lambda: not none.refused)
+        assert app.calls == 0
+
+
+async def test_refused_connections_that_stay_open_are_few() -> None:
+    none = ConnectionLimits(connections=0, head_s=60, body_s=60, reader_s=60)
+    async with served(none) as (_, _, port):
+        with at_once(port, *[GET] * (BEYOND + 5)) as clients:
+            for one in clients:
+                assert of_problem(await received(one)) == FULL
+            assert len(none.refused) <= BEYOND
+
+
+async def test_a_connection_between_two_requests_gives_way_without_a_response() -> None:
+    """Its client would take a problem for the response to its next request."""
+    few = ConnectionLimits(connections=1, head_s=60, body_s=60, reader_s=60)
+    async with served(few) as (_, _, port), opened(port) as (reader, writer):
+        writer.write(GET)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        await reader.readexactly(1)
+        async with opened(port) as (other, to_other):
+            to_other.write(GET)
+            assert (await other.readline()).startswith(b"HTTP/1.1 200")
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
 
 
 async def test_others_than_the_proxy_are_refused() -> None:

@@ -18,6 +18,7 @@
     |-- PluginError                   internal-error         500     1   a user-supplied filter or weigher failed
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store is unreachable or unusable
+        |   `-- StoreFull             store-full             503     5   the store is out of memory
         |-- PlannerBusy               planner-busy           503     5   too many hard requests wait
         |-- Settling                  settling               503     5   the store lost data; hosts are attesting
         |-- SchemaMismatch            wrong-release          503     5   another release owns the store's schema
@@ -150,6 +151,16 @@ class Unavailable(RedschedError):
 
 class StoreUnavailable(Unavailable):
     """The store is unreachable, or its configuration makes it unusable."""
+
+
+class StoreFull(StoreUnavailable):
+    """The store is out of memory, and refuses what needs more. What ends or removes something still works.
+
+    `facts` has `memory_bytes` and `max_memory_bytes` of the server, if it reports them.
+    """
+
+    problem, title = "store-full", "The store is out of memory"
+    retry_after_s = 5
 
 
 class PlannerBusy(Unavailable):

@@ -51,6 +51,11 @@ def parse_amount(name: str, text: str) -> int:
     raise InvalidRequest(f"{name} is counted in pieces and takes no unit: give a whole number, not {text!r}")
 
 
+def mib(amount: int) -> str:
+    """Return bytes in MiB, as text."""
+    return f"{amount / 2**20:.1f} MiB"
+
+
 def is_in_pieces(name: str) -> bool:
     """Return whether a class counts pieces, and has no unit."""
     return not any(_ends_with(name, ending) for ending, *_ in _COUNTED)

@@ -30,6 +30,7 @@ from redsched.scheduler.results import (
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import KEEPS, Store, StoreMemory
+from redsched.store.topology.connection import full_text
 
 if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage
@@ -406,6 +407,9 @@ class Scheduler:
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
+        if self._memory.is_full:
+            uses = full_text(self._memory.used_bytes, self._memory.limit_bytes)
+            return Readiness(False, f"the store is out of memory{uses} and refuses claims", hosts)
         if not all(cell.updater.is_started for cell in self._cells.here):
             return Readiness(False, "this scheduler was opened on demand and has no replica", hosts)
         if stats.lag_s > MAX_LAG_S:

@@ -277,6 +277,7 @@ STATUS = {
             "saved": True,
             "primary": "",
             "is_linked": True,
+            "is_full": False,
         }
     ],
     "durability": "replicas=1",

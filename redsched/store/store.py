@@ -34,6 +34,8 @@ class StoreMemory:
     policy: str
     used_bytes: int
     limit_bytes: int
+    is_full: bool = False
+    """Whether a primary refuses what needs more memory."""
 
 
 class Store:
@@ -102,7 +104,8 @@ class Store:
         sizes = [(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))) for info in found]
         # Without a limit a primary is as full as its size says; with one, its share of that comes first.
         used, limit = max(sizes, key=lambda one: (one[0] / one[1] if one[1] else 0.0, one[0]), default=(0, 0))
-        return StoreMemory(min(policies - {KEEPS}, default=KEEPS), used, limit)
+        full = any(map(is_full, found))
+        return StoreMemory(min(policies - {KEEPS}, default=KEEPS), used, limit, full)
 
     async def servers(self) -> dict[str, dict[str, Any]]:
         """Return what INFO reports about every primary (or the replica that the URL leads to), by its name.
@@ -166,6 +169,13 @@ class Store:
             # After a time without calls: the first call of this process may be unable to tell that from a clock jump.
             await cell.tick()
         self._names |= await cell.enter()
+
+
+def is_full(info: Mapping[str, Any]) -> bool:
+    """Return whether a server refuses what needs more memory, from its INFO."""
+    limit = int(info.get("maxmemory", 0))
+    # What it has yet to send to replicas and to write to the AOF does not count.
+    return 0 < limit < int(info.get("used_memory", 0)) - int(info.get("mem_not_counted_for_evict", 0))
 
 
 def _version(info: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:

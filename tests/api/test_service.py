@@ -115,6 +115,28 @@ async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncCli
     assert "noeviction" in found["detail"]
 
 
+async def test_readyz_fails_while_the_store_is_out_of_memory_and_claims_can_be_released(
+    empty_api: httpx.AsyncClient, clean_store: str
+) -> None:
+    await put_host(empty_api, "h1")
+    await select(empty_api, claim_ids=["kept"])
+    with redis.Redis.from_url(clean_store, protocol=2) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            ready = check_problem(await empty_api.get("/readyz"), 503, "not-ready")
+            new = await empty_api.post("/v1/selections", json={"resources": {"VCPU": 1}})
+            refused = check_problem(new, 503, "store-full")
+            status = (await empty_api.get("/v1/status")).json()
+            released = await empty_api.delete("/v1/claims/kept")
+        finally:
+            client.config_set("maxmemory", 0)
+    assert "the store is out of memory (it uses" in ready["detail"]
+    assert "release, shelve and host remove work" in refused["detail"]
+    assert (refused["max_memory_bytes"], new.headers["retry-after"]) == (1, "5")
+    assert status["problems"][0]["kind"] == "store-full"
+    assert released.status_code == 204
+
+
 async def test_selections_of_one_turn_are_counted_as_if_each_were_observed() -> None:
     """The bounds of buckets are inclusive, and the last bucket has none."""
     metrics, registry = Metrics(), CollectorRegistry()

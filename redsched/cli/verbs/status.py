@@ -7,6 +7,7 @@ from redsched.cli import formats, tables
 from redsched.cli.fleet import with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
+from redsched.model.units import mib
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport
 from redsched.scheduler.status.results import ClosedHost, HostCounts, ServerStatus, counted, duration
 
@@ -154,15 +155,11 @@ def _server(server: ServerStatus, durability: str) -> Iterator[str]:
     yield f"store {server.name}".rstrip()
     role = f"replica of {server.primary}" if server.primary else f"primary with {counted(server.replicas, 'replica')}"
     yield from _line("server", f"{server.version}, {role}")
-    limit = f"of {_mib(server.max_memory_bytes)}" if server.max_memory_bytes else "without a limit"
-    yield from _line("memory", f"{_mib(server.memory_bytes)} {limit}, {server.memory_policy}")
+    limit = f"of {mib(server.max_memory_bytes)}" if server.max_memory_bytes else "without a limit"
+    yield from _line("memory", f"{mib(server.memory_bytes)} {limit}, {server.memory_policy}")
     file = "append-only file" if server.append_only else "no append-only file"
     yield from _line("disk", f"{file}, the last write {'succeeded' if server.saved else 'failed'}")
     yield from _line("durability", f"{durability} (REDSCHED_DURABILITY of what answers)")
-
-
-def _mib(amount: int) -> str:
-    return f"{amount / 1_048_576:.1f} MiB"
 
 
 def _line(label: str, text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- resize: the owner requests new amounts for a claim: all of its slots, as absolute numbers. A claim that no host has
 -- accepted gets them at once. Otherwise it holds the larger of the old and new amount of each slot until its host,
 -- which is notified through its inbox, has applied them (resized).

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move`, schedulers place them
 -- elsewhere. An evacuation continues until the host is enabled.
 -- KEYS meta changes hosts host draining expected

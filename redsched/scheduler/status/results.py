@@ -44,6 +44,8 @@ class ServerStatus:
     """For a replica: the address of its primary."""
     is_linked: bool = True
     """For a replica: whether it is connected to its primary."""
+    is_full: bool = False
+    """Whether it refuses what needs more memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Any
 from redsched.scheduler.status.results import ServerStatus, StatusProblem, counted
 from redsched.settings import Settings
 from redsched.store.client.durability import durability_of
-from redsched.store.store import KEEPS
+from redsched.store.store import KEEPS, is_full
+from redsched.store.topology.connection import full_text
 from redsched.store.topology.router import ONLY
 
 FULL_PERCENT = 90
@@ -25,6 +26,7 @@ def server_of(name: str, info: Mapping[str, Any]) -> ServerStatus:
         replicas=int(info.get("connected_slaves", 0)),
         memory_bytes=int(info.get("used_memory", 0)),
         max_memory_bytes=int(info.get("maxmemory", 0)),
+        is_full=is_full(info),
         memory_policy=str(info.get("maxmemory_policy", KEEPS)),
         append_only=bool(info.get("aof_enabled")),
         saved=all(one == "ok" for one in written),
@@ -52,7 +54,17 @@ def problems_of(server: ServerStatus, settings: Settings) -> Iterator[StatusProb
             "set it, also in the configuration of the server",
             ("redis-cli CONFIG SET maxmemory-policy noeviction",),
         )
-    if server.max_memory_bytes and 100 * server.memory_bytes >= FULL_PERCENT * server.max_memory_bytes:
+    if server.is_full:
+        yield StatusProblem(
+            "store-full",
+            "",
+            f"{what} is out of memory{full_text(server.memory_bytes, server.max_memory_bytes)} and refuses claims "
+            "and all else that is new",
+            "release or shelve claims, and remove hosts: these still work; or raise maxmemory "
+            "(docs/howto/size-the-store.md)",
+            ("redsched claim list", f"redis-cli CONFIG SET maxmemory {_more(server.max_memory_bytes)}"),
+        )
+    elif server.max_memory_bytes and 100 * server.memory_bytes >= FULL_PERCENT * server.max_memory_bytes:
         yield StatusProblem(
             "store-full",
             "",
@@ -69,6 +81,11 @@ def problems_of(server: ServerStatus, settings: Settings) -> Iterator[StatusProb
             ("redis-cli INFO persistence",),
         )
     yield from _missing_replicas(server, what, durability_of(settings).replicas)
+
+
+def _more(limit: int) -> str:
+    """Return a limit that is half as much again, as the server reads it."""
+    return f"{-(-limit * 3 // 2**21)}mb"
 
 
 def _missing_replicas(server: ServerStatus, what: str, wanted: int) -> Iterator[StatusProblem]:

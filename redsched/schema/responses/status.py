@@ -44,6 +44,7 @@ class ServerStatusAnswer(Answer, shows=ServerStatus):
     saved: Annotated[bool, Field(description="Whether the last write to its disk succeeded.")]
     primary: Annotated[str, Field(description="Address of the primary of a replica.")]
     is_linked: bool
+    is_full: Annotated[bool, Field(description="Whether it is out of memory, and refuses what needs more.")] = False
 
 
 class SchedulerStatusAnswer(Answer, shows=SchedulerStatus):

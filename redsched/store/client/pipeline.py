@@ -16,7 +16,13 @@ from redsched.store.client.packing import send
 from redsched.store.client.replaced import ReplacedPrimaries
 from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
-from redsched.store.topology.connection import UNREADABLE, is_busy, to_redsched_error
+from redsched.store.topology.connection import (
+    UNREADABLE,
+    is_busy,
+    is_out_of_memory,
+    out_of_memory,
+    to_redsched_error,
+)
 
 MAX_RELOADS = 3
 TOUCH = "touch"
@@ -83,15 +89,18 @@ class PipelineExecutor:
             call.answer = None  # the reply to an earlier attempt was not passed on, and may be outdated
         await send(connection, [*(command for call in calls for command in _command(call)), *behind])
         async with ReplyLimit(self.reply_timeout_s) as limit:
-            refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
+            full = list[Call]()
+            refused = [call async for call in paced(calls) if await self._refused(connection, call, limit, full)]
+            waited = [await _said(connection, limit) for _ in behind]
+            if full:
+                await _refuse_all(full, connection, limit)
             if not durable:
                 return refused, ""
-            waited = [await _said(connection, limit) for _ in behind]
         written = calls[-1].answer is not None
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
-    async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit) -> bool:
-        """Read one reply. Return whether the server lacks the script."""
+    async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit, full: list[Call]) -> bool:
+        """Read one reply. Return whether the server lacks the script. Adds the call to `full` if it lacks memory."""
         if call.asking:
             await limit.next_reply(connection)
         try:
@@ -109,6 +118,8 @@ class PipelineExecutor:
                 raise OSError(str(error)) from error
             if is_busy(error):  # a script runs for long: this call was not run, and will be once that has ended
                 self.later(call, error)
+            elif is_out_of_memory(error):
+                full.append(call)
             else:
                 call.refused(to_redsched_error(error, call.url))
         else:
@@ -116,6 +127,25 @@ class PipelineExecutor:
                 call.answer = None
                 raise OSError("this primary was replaced: its answer is of an epoch that is over")
         return False
+
+
+async def _refuse_all(calls: Sequence[Call], connection: AbstractConnection, limit: ReplyLimit) -> None:
+    """Refuse calls that the server was out of memory for, with what it uses as far as it says that."""
+    memory = None
+    try:
+        await send(connection, [("INFO", "memory")])
+        memory = _memory_of(await limit.next_reply(connection))
+    except ResponseError:
+        pass  # a user of the store without the permission
+    finally:
+        for call in calls:
+            call.refused(out_of_memory(call.url, memory))
+
+
+def _memory_of(info: str) -> tuple[int, int]:
+    """Return the memory that a server uses, and its limit, from its INFO."""
+    found = dict(line.partition(":")[::2] for line in info.splitlines())
+    return int(found["used_memory"]), int(found["maxmemory"])
 
 
 async def load_scripts(connection: AbstractConnection, scripts: set[Script]) -> None:

@@ -26,7 +26,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from redsched.errors import RedschedError, SchemaMismatch, StoreUnavailable
+from redsched.errors import RedschedError, SchemaMismatch, StoreFull, StoreUnavailable
+from redsched.model.units import mib
 from redsched.settings import Settings
 from redsched.store.topology.endpoint import Endpoint, EndpointConnection, EndpointPool, EndpointTlsConnection
 from redsched.store.topology.url import Address, StoreUrl, parse, without_password
@@ -43,8 +44,9 @@ WRITER, READER = "redsched-writer", "redsched-reader"
 _WRITERS = 2
 """Connections to each server: one for calls that share a pipeline, one for calls that wait for replicas or a disk."""
 
+_OUT_OF_MEMORY = "OOM"
+
 _NOT_NOW = (
-    "OOM",
     "READONLY",
     "MASTERDOWN",
     "NOREPLICAS",
@@ -127,6 +129,30 @@ def is_busy(error: BaseException) -> bool:
     return _server_message(error).startswith("BUSY")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether the server refused a call because it is out of memory."""
+    return _server_message(error).startswith(_OUT_OF_MEMORY)
+
+
+def out_of_memory(url: str, memory: tuple[int, int] | None = None) -> StoreFull:
+    """Return the error of a call that the server refused because it is out of memory.
+
+    `memory`: what it uses, and its maxmemory, in bytes; None if they are not known.
+    """
+    is_full = f"is out of memory{full_text(*memory) if memory else ''} and accepts nothing new"
+    what_works = "release, shelve and host remove work: end what is not needed"
+    return StoreFull(
+        f"the store at {without_password(url)} {is_full}; {what_works}, or raise its maxmemory",
+        dict(zip(("memory_bytes", "max_memory_bytes"), memory, strict=True)) if memory else None,
+        public=f"the store {is_full}; {what_works}, or ask the operator of redsched to raise its maxmemory",
+    )
+
+
+def full_text(used: int, limit: int) -> str:
+    """Return what a server that is out of memory uses, in parentheses."""
+    return f" (it uses {mib(used)}, and its maxmemory is {mib(limit)})"
+
+
 def to_redsched_error(error: BaseException, url: str) -> RedschedError:
     """Return the error of this project that corresponds to an error of redis-py."""
     text = _server_message(error) or type(error).__name__
@@ -143,6 +169,8 @@ def to_redsched_error(error: BaseException, url: str) -> RedschedError:
             f"the store at {where} was written by a newer redsched: {reason}; upgrade this process",
             public=f"the store was written by a newer redsched: {reason}; upgrade this process",
         )
+    if is_out_of_memory(error):
+        return out_of_memory(url)
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
         return RedschedError(
             f"the store at {where} refused a command: {text}", public=f"the store refused a command: {_ASK_OPERATOR}"

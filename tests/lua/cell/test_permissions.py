@@ -1,18 +1,20 @@
 """What the server may forbid: memory, commands, keys. Each causes one clear error, and nothing is half done."""
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
 
-from redsched.errors import StoreUnavailable
+from redsched.errors import StoreFull, StoreUnavailable
 from redsched.model import EndReason, HostStatus
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.builders.cells import (
@@ -41,20 +43,21 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         await cell.init()
         await open_host(cell)
         tokens = {name: (await accepted_claim(cell, name)).token for name in ("ends", "fails", "confirmed")}
-        for name in ("released", "due", "accepted", "renewed"):
+        for name in ("released", "due", "accepted", "renewed", "resized"):
             tokens[name] = (await claim_on(cell, name)).token
         await make_due(raw, cell, "due")
         await raw.config_set("maxmemory", 1)
         clock = await cell.tick()
         async with nothing_written(raw):
-            for call in (
-                cell.claims.place(call_of(clock, member("new", "h1"))),
-                cell.hosts.set_status("h1", HostStatus.DRAINING),
-            ):
-                with pytest.raises(StoreUnavailable, match="OOM"):
-                    await call
+            with pytest.raises(StoreFull, match=r"memory \(it uses \d+\.\d MiB, and its maxmemory is") as refused:
+                await cell.claims.place(call_of(clock, member("new", "h1")))
+            assert refused.value.facts["max_memory_bytes"] == 1 < refused.value.facts["memory_bytes"]
+            assert fresh_server.url not in refused.value.public
+        await raw.script_flush()  # scripts can be loaded, too
+        assert (await cell.hosts.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
         assert (await cell.hosts.report(report_of())).outcome is Outcome.OK
         assert (await cell.claims.release("h1", "released")).outcome is Outcome.OK
+        assert (await cell.claims.resize("h1", "resized", tokens["resized"], {"VCPU": 2})).outcome is Outcome.OK
         assert (await cell.claims.void("unknown", "digest")).outcome is Outcome.OK
         assert (await cell.claims.fail("h1", "fails", tokens["fails"], True)).outcome is Outcome.OK
         assert (await cell.claims.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
@@ -65,6 +68,25 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         assert (await cell.hosts.heartbeat("h1", 60)).outcome is Outcome.OK
         assert (await cell.hosts.write_off("h1", force=True)).outcome is Outcome.OK
         assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
+
+
+async def test_calls_that_are_refused_together_leave_others_their_replies(fresh_server: PrivateServer) -> None:
+    """The server is asked what it uses after the replies of the whole batch."""
+    async with Store.connect(fresh_server.url) as store, raw_client(fresh_server.url) as raw:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell)
+        for number in range(3):
+            await claim_on(cell, f"a{number}")
+        await raw.config_set("maxmemory", 1)
+        clock = await cell.tick()
+        calls = [
+            *(cell.claims.place(call_of(clock, member(f"new-{number}", "h1"))) for number in range(3)),
+            *(cell.claims.release("h1", f"a{number}") for number in range(3)),
+        ]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(one) for one in found[:3]] == [StoreFull] * 3
+        assert [one.outcome for one in found[3:] if isinstance(one, ScriptResult)] == [Outcome.OK] * 3
 
 
 async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(fresh_server: PrivateServer) -> None:

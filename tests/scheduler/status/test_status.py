@@ -325,6 +325,7 @@ async def test_two_cells_are_told_apart(clean_store: str) -> None:
         ({"maxmemory_policy": "allkeys-lru"}, "store-evicts"),
         ({"maxmemory": 1100}, "store-full"),
         ({"maxmemory": 1200}, None),
+        ({"maxmemory": 500}, "store-full"),
         ({"aof_last_write_status": "err"}, "store-not-saved"),
         ({"rdb_last_bgsave_status": "err"}, "store-not-saved"),
         ({"connected_slaves": 0}, "store-replicas"),
@@ -335,6 +336,16 @@ def test_what_is_wrong_with_a_server(changed: dict[str, object], kind: str | Non
     settings = Settings(durability="replicas=1")
     found = [one.kind for one in problems_of(server_of("it", INFO | changed), settings)]
     assert found == ([] if kind is None else [kind])
+
+
+def test_a_server_that_is_out_of_memory_is_told_from_one_that_will_be() -> None:
+    """What it has yet to send to replicas and to write to its AOF does not count."""
+    full = server_of("it", INFO | {"used_memory": 3 << 20, "maxmemory": 2 << 20})
+    (problem,) = problems_of(full, Settings())
+    assert problem.detail.startswith("the store is out of memory (it uses 3.0 MiB, and its maxmemory is 2.0 MiB) and ")
+    assert problem.commands[1] == "redis-cli CONFIG SET maxmemory 3mb"
+    to_send = {"used_memory": 3 << 20, "maxmemory": 2 << 20, "mem_not_counted_for_evict": 2 << 20}
+    assert not server_of("it", INFO | to_send).is_full
 
 
 def test_durations_and_names_are_short() -> None:

@@ -1,7 +1,7 @@
 """The cells of a scheduler, each with its store, in-memory replica and decider, and operations over all of them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
@@ -17,6 +17,7 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live
 from redsched.scheduler.status.results import counted, duration
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -245,9 +246,9 @@ class Cells:
         """Return the cells that have any of these ids, each with its claims by id; the authoritative cell comes first.
 
         That is the cell with a live claim, else one with a shelved claim, else one whose claim is ending. If several
-        qualify, it is the cell that the first id is bound to or was generated for, else the cell with the latest claim.
-        Local work comes last: its host chose the id. A release or an audit (audit/ids.py) ends the claims of the other
-        cells.
+        qualify, it is one whose claim is on a live host, then the cell that the first id is bound to or was generated
+        for, else the cell with the latest claim. Local work comes last: its host chose the id. A release or an audit
+        (audit/ids.py) ends the claims of the other cells.
         """
         cells = list(self._cells.values())
         found = await aio.gather(cell.store.claims.read(claim_ids) for cell in cells)
@@ -256,8 +257,20 @@ class Cells:
         known = [(cell, claims) for cell, claims in zip(cells, held, strict=True) if claims]
         if len(known) > 1:
             bound = await cells[0].store.bindings.cell_of(claim_ids[0])
-            known.sort(key=lambda one: _precedence(one[0], one[1], claim_ids[0], bound))
+            live = await self.on_live_hosts(claim for _, claims in known for claim in claims.values())
+            known.sort(key=lambda one: _precedence(one[0], one[1], claim_ids[0], bound, live))
         return known
+
+    async def on_live_hosts(self, claims: Iterable[Claim]) -> set[tuple[str, str]]:
+        """Return the cells and hosts of these claims whose lease runs and which have attested to the epoch."""
+        hosts = {(claim.cell, claim.host) for claim in claims if claim.host}
+        clocks = await self.clocks()
+        found = await aio.gather(self._cells[cell].store.hosts.fields_of([host], LEASE_FIELDS) for cell, host in hosts)
+        return {
+            (cell, host)
+            for (cell, host), fields in zip(hosts, found, strict=True)
+            if is_live(fields[host], clocks[cell])
+        }
 
     async def release_elsewhere(
         self,
@@ -315,16 +328,26 @@ class Cells:
 
     async def unsettled(self) -> dict[str, Clock]:
         """Return the clocks of the cells that are not settled, by name: their hosts still have to attest."""
+        return {name: clock for name, clock in (await self.clocks()).items() if not clock.settled}
+
+    async def clocks(self) -> dict[str, Clock]:
+        """Return the clocks of all cells, by name."""
         clocks = await aio.gather(cell.store.tick() for cell in self._cells.values())
-        return {name: clock for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled}
+        return dict(zip(self._cells, clocks, strict=True))
 
 
-def _precedence(cell: Cell, claims: Mapping[str, Claim], first_id: str, bound: str) -> tuple[bool, int, bool, int]:
-    """Return the sort key of a cell among cells that have claims with the same ids; the authoritative one is lowest."""
+def _precedence(
+    cell: Cell, claims: Mapping[str, Claim], first_id: str, bound: str, live: Container[tuple[str, str]]
+) -> tuple[bool, int, bool, bool, int]:
+    """Return the sort key of a cell among cells that have claims with the same ids; the authoritative one is lowest.
+
+    `live`: the cells and hosts whose hosts are live.
+    """
     last_ms = max(one.claimed_at_ms or 0 for one in claims.values())
     is_elsewhere = cell.name != bound and not cell.has_made(first_id)
     is_local = all(one.is_local for one in claims.values())
-    return is_local, min(map(_how_ended, claims.values())), is_elsewhere, -last_ms
+    is_away = all((cell.name, one.host) not in live for one in claims.values() if one.is_live)
+    return is_local, min(map(_how_ended, claims.values())), is_away, is_elsewhere, -last_ms
 
 
 def _how_ended(claim: Claim) -> int:

@@ -306,6 +306,8 @@ class RepairKind(StrEnum):
     """Recompute which members a gang waits for."""
     TWO_CELLS = "two-cells"
     """Release the claims of an id in all cells but one."""
+    TWO_HOMES = "two-homes"
+    """Disable the hosts with a name in all cells but one."""
     CACHE = "cache"
     """Reload this scheduler's replica."""
 
@@ -415,7 +417,7 @@ class Stats:
 AUDITED = (1, 2, 3, 5, 10)
 """The invariants that audits check."""
 AUDIT_SCOPES = ("cell", "ids", "replica")
-"""What an audit checks: the store, ids that are in several cells, or a scheduler's replica."""
+"""What an audit checks: the store, ids and names of hosts that are in several cells, or a scheduler's replica."""
 
 
 @dataclass(frozen=True, slots=True)

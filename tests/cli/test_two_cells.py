@@ -104,6 +104,9 @@ def test_commands_about_a_host_in_two_cells_name_one(store: str) -> None:
         ("h1", "c2", "disabled"),
         ("h2", "c2", "enabled"),
     ]
+    audited = redsched("audit")
+    assert (audited.exit_code, audited.errors) == (1, "")
+    assert "live in c1 with 0 claims" in audited.output
     redsched("host", "write-off", "h1", "--cell", "c2", "--force", "--yes").check()
     redsched("host", "remove", "h1", "--cell", "c2", "--force", "--yes").check()
     assert redsched("host", "show", "h1", "--json").check().json()["cell"] == "c1"

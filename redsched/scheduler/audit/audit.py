@@ -2,7 +2,8 @@
 
 Each host is read with its claims in one script. Checks that span more than a host (deadlines, keys without a host,
 groups, pools and quotas) read at different instants, so a suspicion counts only if it is found again. After a repair,
-the audit runs once more: what it still finds was not repaired. Ids are audited over all cells (ids.py).
+the audit runs once more: what it still finds was not repaired. Names of hosts, and ids, are audited over all cells
+(homes.py, ids.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from redsched.model import ClaimStatus
 from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
+from redsched.scheduler.audit.homes import audit_homes, repair_homes
 from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
 from redsched.scheduler.audit.hosts import legitimate_excess as host_over
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
@@ -27,7 +29,7 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 async def audit(cells: Cells) -> AuditReport:
     """Audit all cells, and confirm each suspicion by further audits. Raises StoreUnavailable."""
-    return _merged([with_problems(await audit_cell(cell), await audit_ids(cell, cells)) for cell in cells])
+    return _merged([with_problems(await audit_cell(cell), await audit_between(cell, cells)) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
@@ -35,7 +37,18 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
     With `operator`, a person has requested the repair, and claims that only a person may end are ended too.
     """
-    return _merged([with_problems(await repair_cell(cell, operator), await repair_ids(cell, cells)) for cell in cells])
+    reports = [with_problems(await repair_cell(cell, operator), await repair_between(cell, cells)) for cell in cells]
+    return _merged(reports)
+
+
+async def audit_between(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
+    """Return the names of hosts, and the ids of claims, of a cell that later ones, by name, also have."""
+    return (*await audit_homes(cell, cells), *await audit_ids(cell, cells))
+
+
+async def repair_between(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
+    """Audit and repair what `audit_between` audits."""
+    return (*await repair_homes(cell, cells), *await repair_ids(cell, cells))
 
 
 async def audit_cell(cell: Cell) -> AuditReport:

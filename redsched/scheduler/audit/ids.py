@@ -1,11 +1,12 @@
 """Audit claim ids over all cells: at most one cell has a live claim with an id. Invariant 3.
 
 A cell that was wiped may settle before one of its hosts returns. Until then it lacks the host's claims, so a repeated
-call may claim the same id in another cell before the host restores the first claim. The cell that the id is bound to
-keeps its claim, because the binding was written for the last answer to the caller; the other claims are released.
+call may claim the same id in another cell before the host restores the first claim. A claim on a live host is kept
+rather than one on a host that is down, because it runs. Of two that run, the cell that the id is bound to keeps its
+claim, because the binding was written for the last answer to the caller. The other claims are released.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -34,17 +35,24 @@ class SharedId:
     """The cell that the id is bound to; '' for none."""
     unsettled: str
     """One of these cells that has not settled; '' if all have."""
+    live: Container[tuple[str, str]]
+    """The cells and hosts of these claims whose lease runs, and which have attested."""
 
     @property
     def kept(self) -> Claim | None:
-        """The claim to keep: the one in the cell that the id is bound to, or was generated for, or the newest one.
+        """The claim to keep: one on a live host, then the one in the cell that the id is bound to, or was generated
+        for, or the newest one.
 
         None while this is undecided: a call that has bound the id to a cell without a claim may still claim it there.
         """
-        if self.bound_to:
-            return next((one for one in self.claims if one.cell == self.bound_to), None)
+        if self.bound_to and all(one.cell != self.bound_to for one in self.claims):
+            return None
+        return max(self.claims, key=self._worth)
+
+    def _worth(self, claim: Claim) -> tuple[bool, bool, bool, int, str]:
+        is_live, is_bound = (claim.cell, claim.host) in self.live, claim.cell == self.bound_to
         # A host that is not trusted can attest to any time.
-        return max(self.claims, key=lambda one: (made_for(one.cell, one.id), one.claimed_at_ms or 0, one.cell))
+        return is_live, is_bound, made_for(claim.cell, claim.id), claim.claimed_at_ms or 0, claim.cell
 
     def problem(self) -> Problem:
         """Return the repeated id as a problem of the first of its cells."""
@@ -96,7 +104,9 @@ async def _repair(cells: Cells, problem: Problem) -> None:
 
 async def _is_bound_to(cell: Cell, one: SharedId) -> bool:
     """Bind the id to the cell whose claim is kept; return False if another call has bound it elsewhere meanwhile."""
-    return bool(one.bound_to) or await cell.store.bindings.bind(one.claims[0].id, "", BOUND_MS) == cell.name
+    if one.bound_to == cell.name:
+        return True
+    return await cell.store.bindings.bind(one.claims[0].id, one.bound_to, BOUND_MS) == cell.name
 
 
 async def _release(cell: Cell, claim: Claim, reason: str) -> Outcome:
@@ -143,7 +153,8 @@ async def _shared_ids(cells: Cells, ids: Sequence[str]) -> AsyncIterator[SharedI
         bound = await aio.gather(map(bindings.cell_of, shared))
         async for claim_id, bound_to in paced(zip(shared, bound, strict=True)):
             waiting = next((one.cell for one in claims[claim_id] if one.cell in unsettled), "")
-            yield SharedId(claims[claim_id], bound_to, waiting)
+            live = await cells.on_live_hosts(claims[claim_id])
+            yield SharedId(claims[claim_id], bound_to, waiting, live)
 
 
 async def _live_claims(cells: Cells, ids: Sequence[str]) -> dict[str, list[Claim]]:

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import ceil
 
 from redsched import aio, logs
-from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
-from redsched.scheduler.audit.ids import repair_ids
+from redsched.scheduler.audit.audit import repair_between, repair_cell, repair_replica, with_problems
 from redsched.scheduler.background.announcer import EVERY_S, Announcer
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
@@ -76,11 +75,11 @@ class Maintenance:
         report = await repair_cell(self._cell, operator=False)
         self._record("cell", report.problems)
         await self._cell.store.status.note_audit(_note(report))
-        # The ids come last: they are compared with other cells, which may be unavailable.
-        ids = await repair_ids(self._cell, self._cells)
-        self._record("ids", ids)
-        if ids:
-            report = with_problems(report, ids)
+        # These come last: they are compared with other cells, which may be unavailable.
+        shared = await repair_between(self._cell, self._cells)
+        self._record("ids", shared)
+        if shared:
+            report = with_problems(report, shared)
             await self._cell.store.status.note_audit(_note(report))
         return report
 

@@ -21,7 +21,7 @@ from redsched.store.commands.base import chunks
 CLAIMS_AT_ONCE = 200
 TEXTS_AT_ONCE = 100
 MAX_NAMED = 10
-"""The most hosts of other cells that are named."""
+"""The most hosts or pools of other cells that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,11 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
         raise ClaimState(
             f"hosts of the file are in other cells: {_in_cells(elsewhere)}; a name is in one cell at a time: remove "
             "them there, or from the file"
+        )
+    if pools := await store.homes.pools_elsewhere(pool.name for pool in archive.pools):
+        raise ClaimState(
+            f"shared pools of the file are in other cells: {_in_cells(pools)}; a pool is in one cell: delete it there, "
+            "or from the file"
         )
     # The archive lists the hosts, so the next epoch waits for these, and not just for a timeout as after a wipe.
     await store.init()
@@ -62,10 +67,10 @@ async def import_declared(store: CellStore, archive: Archive) -> Imported:
     return Imported(await _import_declared(store, archive, notes), tuple(notes))
 
 
-def _in_cells(hosts: Mapping[str, str]) -> str:
-    """Return the first of some hosts, each with its cell."""
-    more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
-    return ", ".join(f"{host} ({cell})" for host, cell in sorted(hosts.items())[:MAX_NAMED]) + more
+def _in_cells(found: Mapping[str, str]) -> str:
+    """Return the first of some names, each with its cell."""
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return ", ".join(f"{name} ({cell})" for name, cell in sorted(found.items())[:MAX_NAMED]) + more
 
 
 async def _refuse_used(store: CellStore) -> None:
@@ -87,7 +92,11 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         for group in archive.groups
         if (await store.declared.put_group(group)).outcome is Outcome.IN_USE
     ]
-    for pool in archive.pools:
+    pools_elsewhere = await store.homes.pools_elsewhere(pool.name for pool in archive.pools)
+    if pools_elsewhere:
+        notes.append(f"shared pools in other cells, and so left alone: {_in_cells(pools_elsewhere)}")
+    pools = [pool for pool in archive.pools if pool.name not in pools_elsewhere]
+    for pool in pools:
         await store.declared.put_pool(pool)
     for quota in archive.quotas:
         await store.declared.put_quota(quota)
@@ -95,16 +104,17 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         answer = await store.declared.put_aggregate(aggregate)
         if answer.facts:
             notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
-    elsewhere = await store.homes.elsewhere(sorted(archive.statuses.keys() - existing))
+    closed = {host for host, status in archive.statuses.items() if status is not HostStatus.ENABLED}
+    elsewhere = await store.homes.elsewhere(sorted(closed - existing))
     if elsewhere:
-        notes.append(f"in other cells, and so left alone: {_in_cells(elsewhere)}")
-    closed = {host for host, status in archive.statuses.items() if status is not HostStatus.ENABLED} - elsewhere.keys()
+        notes.append(f"hosts in other cells, and so left alone: {_in_cells(elsewhere)}")
+    closed -= elsewhere.keys()
     statuses = {host: status for host, status in archive.statuses.items() if host in existing | closed}
     for host, status in statuses.items():
         await store.hosts.set_status(host, status, ahead=host not in existing)
     if waiting := sorted(closed - existing):
         notes.append(f"not known yet, and closed to claims from their first report on: {', '.join(waiting)}")
-    kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", archive.pools))
+    kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", pools))
     return {**{name: len(objects) for name, objects in kinds}, "quotas": len(archive.quotas), "statuses": len(statuses)}
 
 

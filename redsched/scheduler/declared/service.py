@@ -249,13 +249,25 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         """
         home = self._cells.named(cell)
         stored = await self._stored([pool.name])
-        for other, declared in stored.items():
-            if other is not home and pool.name in declared.pools:
-                raise ClaimState(f"pool {pool.name} is in cell {other.name}: delete it there first, or name that cell")
+        _refuse_pool_elsewhere(stored, pool.name, home)
         answer = await home.store.declared.put_pool(pool, if_match)
         refuse_changed(answer, f"{self.word} {pool.name}", if_match)
+        is_new = not self._is_in(stored, pool.name)
+        if is_new and len(self._cells) > 1:
+            await self._undo_twin(pool.name, home)
         await self._cells.refresh()
-        return await self.get(pool.name), not self._is_in(stored, pool.name)
+        return await self.get(pool.name), is_new
+
+    async def _undo_twin(self, name: str, home: Cell) -> None:
+        """Delete a pool that was declared in another cell at the same time, and raise ClaimState.
+
+        Of two calls that have both declared it, at least one sees the other's pool; both may, and then delete both.
+        """
+        try:
+            _refuse_pool_elsewhere(await self._stored([name]), name, home)
+        except ClaimState:
+            await home.store.declared.delete_pool(name, False, None)
+            raise
 
     async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[SharedPoolView]:
         found: dict[str, SharedPoolView] = {}
@@ -270,6 +282,13 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
 
     async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
         return await cell.store.declared.delete_pool(name, force, if_match)
+
+
+def _refuse_pool_elsewhere(stored: Stored, name: str, home: Cell) -> None:
+    """Raise ClaimState if another cell than `home` has a pool with this name."""
+    for other, declared in stored.items():
+        if other is not home and name in declared.pools:
+            raise ClaimState(f"pool {name} is in cell {other.name}: delete it there first, or name that cell")
 
 
 def _aggregate_view(stored: Stored, name: str, hosts: Sequence[str]) -> AggregateView:

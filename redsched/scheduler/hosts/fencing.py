@@ -80,6 +80,8 @@ class Fencer:
         if not await self._duty.is_mine(max(LEASE_S, 3 * self._tick_s)):
             return
         for host, is_noted in (await self._due()).items():
+            if await self._cell.store.homes.is_shared(host):
+                continue  # the command would end what the machine runs in its other cell
             # Once the limits hold, they hold for every host that does not count yet.
             held = self._held if self._held and not is_noted else await self._begin(host)
             self.waiting += held is not None

@@ -7,6 +7,7 @@ from redsched.model import HostCondition, HostStatus, Quota, condition_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.scheduler.results import SlotView
 from redsched.store.codec.fields import LIMIT, WRITTEN_OFF
+from redsched.store.codec.results import Clock
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
@@ -48,6 +49,11 @@ def lease_of(fields: Mapping[str, str], now_ms: int) -> HostLease:
     until_ms = parse_int(fields.get("alive_until_ms", ""), 0)
     alive = fields.get("alive") == "1" and until_ms > now_ms
     return HostLease(alive, until_ms, fields.get("epoch") == WRITTEN_OFF)
+
+
+def is_live(fields: Mapping[str, str], clock: Clock) -> bool:
+    """Return whether a host's lease runs and it has attested to the epoch, from LEASE_FIELDS of its hash."""
+    return fields.get("epoch") == clock.epoch and lease_of(fields, clock.now_ms).alive
 
 
 def condition_from(fields: Mapping[str, str], epoch: str, now_ms: int) -> tuple[HostCondition, int | None]:

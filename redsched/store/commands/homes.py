@@ -4,7 +4,7 @@ The key is outside all cells, so one script decides between agents that report a
 host is in its cell's hands from its first report until it is removed there, whether its agent lives or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from redis.exceptions import NoPermissionError
@@ -59,6 +59,10 @@ class HomeCommands:
         with self._cell.reading():
             return str(await self._cell.outside.get(self._cell.keys.home(host)) or "")
 
+    async def is_shared(self, host: str) -> bool:
+        """Return whether another cell has a host with this name, or the name is bound to it."""
+        return await self.cell_of(host) not in ("", self._cell.name) or bool(await self._found_elsewhere(host))
+
     async def elsewhere(self, hosts: Sequence[str]) -> dict[str, str]:
         """Return those of some hosts that another cell has, each with that cell."""
         found = dict[str, str]()
@@ -70,11 +74,19 @@ class HomeCommands:
     async def _cell_or_record(self, host: str) -> str:
         return await self.cell_of(host) or await self._found_elsewhere(host)
 
+    async def pools_elsewhere(self, pools: Iterable[str]) -> dict[str, str]:
+        """Return those of some shared pools that another cell has, each with that cell."""
+        found = {pool: await self._with_key(lambda keys, pool=pool: keys.pool(pool)) for pool in pools}  # type: ignore[misc]
+        return {pool: cell for pool, cell in found.items() if cell}
+
     async def _found_elsewhere(self, host: str) -> str:
         """Return another cell that has a host with this name; '' for none. An agent's user may not see other cells."""
+        return await self._with_key(lambda keys: keys.host(host))
+
+    async def _with_key(self, key_of: Callable[[Keys], str]) -> str:
         for name in self._cell.others:
             with self._cell.reading(), suppress(NoPermissionError):
-                if await self._cell.outside.exists(Keys(name).host(host)):
+                if await self._cell.outside.exists(key_of(Keys(name))):
                     return name
         return ""
 

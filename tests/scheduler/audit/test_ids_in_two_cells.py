@@ -19,7 +19,7 @@ from redsched.scheduler.selection.claim_ids import claim_id_in
 from redsched.settings import Settings
 from redsched.store.commands.bindings import BindingCommands
 from redsched.store.commands.claims import ClaimCommands
-from tests.support.builders.cells import new_epoch, nothing_written, raw_client
+from tests.support.builders.cells import lapse, new_epoch, nothing_written, raw_client
 from tests.support.builders.placements import held_claim, let_settle
 from tests.support.fleets.hosts import PlainHost
 from tests.support.interleaving import before_next
@@ -174,6 +174,57 @@ async def test_the_binding_decides_and_not_the_time(cells: Cells) -> None:
     await cells.raw.hset(store.keys.claim("mine"), "claimed_at_ms", at_ms)
     await cells.scheduler.repair()
     assert await cells.states() == {"c1": ENDING, "c2": ACTIVE}
+
+
+async def down(cells: Cells) -> None:
+    """Host h2, to whose cell the id is bound, is heard of no more: a machine whose cell was changed, for instance."""
+    await lapse(cells.raw, cells.cell("c2").store, "h2")
+
+
+async def returned(cells: Cells) -> None:
+    """It has been written off, and has not attested since."""
+    await cells.raw.hset(cells.cell("c2").store.keys.host("h2"), "epoch", "lost")
+
+
+@pytest.mark.parametrize("away", [down, returned])
+@pytest.mark.parametrize("is_bound", [True, False])
+async def test_the_claim_on_a_live_host_is_kept_for_one_that_may_not_run(
+    cells: Cells, away: Callable[[Cells], Awaitable[None]], is_bound: bool
+) -> None:
+    """Nothing ends the copy that certainly runs. The id is bound to its cell from then on."""
+    await away(cells)
+    if not is_bound:
+        await cells.unbind()
+    store = cells.cell("c2").store
+    at_ms = (await store.tick()).now_ms + HOUR_MS
+    await cells.raw.hset(store.keys.claim("mine"), "claimed_at_ms", at_ms)
+    assert (await cells.scheduler.claims.get("mine")).cell == "c1"
+    report = await cells.scheduler.repair()
+    assert [(one.should, one.repaired) for one in report.problems if one.invariant == 3] == [("in c1 alone", True)]
+    states = await cells.states()
+    assert (states["c1"], states["c2"] in (ENDING, ENDED)) == (ACTIVE, True)
+    assert await cells.bound_to() == "c1"
+    await cells.hosts["h1"].work()
+    assert len(cells.hosts["h1"].held) == 1
+    assert (await cells.scheduler.claims.get("mine")).cell == "c1"
+
+
+async def test_of_two_that_may_not_run_the_bound_one_is_kept(cells: Cells) -> None:
+    for cell, host in (("c1", "h1"), ("c2", "h2")):
+        await lapse(cells.raw, cells.cell(cell).store, host)
+    await cells.scheduler.repair()
+    assert await cells.states() == {"c1": ENDING, "c2": ACTIVE}
+
+
+async def test_a_host_that_dies_after_the_audit_is_noticed(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def overtaken(cell: Cell, every: Any) -> tuple[Problem, ...]:
+        found = await audit_ids(cell, every)
+        await down(cells)
+        return found
+
+    monkeypatch.setattr(ids, "audit_ids", overtaken)
+    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    assert await cells.states() == {"c1": ACTIVE, "c2": ENDING}
 
 
 @pytest.mark.parametrize("name", ["c1", "c2"])

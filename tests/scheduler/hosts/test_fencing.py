@@ -1,6 +1,7 @@
 """Hosts that are down are fenced: written off once the command has proved that their machine is off, and not before."""
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,8 +20,10 @@ from redsched.scheduler.hosts.fencing import Fencer
 from redsched.scheduler.results import Fenced
 from redsched.settings import Settings
 from redsched.store.commands.fencing import Held
+from redsched.store.store import Store
 from tests.scheduler.working import Work, at_work, empty
-from tests.support.builders.cells import lapse, new_epoch, raw_client
+from tests.support.builders.cells import lapse, new_epoch, raw_client, report_of
+from tests.support.builders.homes import open_twin
 from tests.support.waiting import wait_until
 
 Script = Callable[[str], str]
@@ -122,6 +125,20 @@ async def test_a_host_whose_machine_is_off_is_written_off_and_its_claims_move(
         assert fencer.outcomes == {Fenced.WRITTEN_OFF: 1}
         moved = [one for one in await work.scheduler.events.newest() if one.kind == EndReason.MOVED]
         assert [one.facts["reason"] for one in moved] == ["host h0 was written off"]
+
+
+async def test_a_host_that_another_cell_has_too_is_not_fenced(
+    clean_store: str, fleet: Fleet, script: Script, tmp_path: Path
+) -> None:
+    """The command would end what the machine runs there."""
+    async with Store.connect(clean_store, Settings(cells=("c1", "c2"))) as both:
+        await open_twin(both.cell("c1"), both.cell("c2"), report_of("h0"))
+        await fleet.die("h0", "h1")
+        cell = dataclasses.replace(fleet.cell, store=both.cell("c1"))
+        async with fencing(Fencer(cell, settings_of(script("exit 0")))):
+            pass
+    assert calls(tmp_path) == ["h1"]
+    assert await fleet.lost() == {"h1"}
 
 
 async def test_nothing_is_written_off_while_the_command_fails_and_the_status_says_so(

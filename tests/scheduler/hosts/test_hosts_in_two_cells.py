@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from redsched.errors import ClaimState, NotFound
-from redsched.model import HostReport, HostStatus, Inventory
+from redsched.model import HostReport, HostStatus, Inventory, SharedPool
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.import_ import import_cell, import_declared
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.keys import CELLS
+from redsched.store.codec.keys import CELLS, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.store import Store
 from tests.support.builders.cells import lapse, nothing_written, raw_client
@@ -189,8 +189,37 @@ async def test_a_status_is_not_declared_for_a_host_that_another_cell_has(schedul
     await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
     c2 = store_of(scheduler, "c2")
     done = await import_declared(c2, await scheduler.export("c1"))
-    assert done.notes == ("in other cells, and so left alone: h1 (c1)",)
+    assert done.notes == ("hosts in other cells, and so left alone: h1 (c1)",)
     assert (done.counts["statuses"], await c2.hosts.expected()) == (0, {})
+
+
+async def test_an_import_leaves_a_shared_pool_in_its_cell(scheduler: Scheduler, raw: Any) -> None:
+    """It would be given out in both cells."""
+    await scheduler.pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(4)}), cell="c1")
+    c2 = store_of(scheduler, "c2")
+    archive = replace(await scheduler.export("c1"), hosts=())
+    done = await import_declared(c2, archive)
+    assert done.notes == ("shared pools in other cells, and so left alone: seats (c1)",)
+    async with nothing_written(raw):
+        with pytest.raises(ClaimState, match=r"shared pools of the file are in other cells: seats \(c1\)"):
+            await import_cell(c2, archive)
+    assert await c2.declared.names(Kind.POOL) == []
+
+
+async def test_of_two_that_declare_a_pool_in_two_cells_at_the_same_time_one_is_refused(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither had found it before."""
+    seats = SharedPool("seats", {"CUSTOM_SEAT": Inventory(4)})
+    c1, c2 = store_of(scheduler, "c1"), store_of(scheduler, "c2")
+
+    async def overtaken() -> None:
+        await c2.declared.put_pool(seats)
+
+    before_next(monkeypatch, c1.declared, "put_pool", overtaken)
+    with pytest.raises(ClaimState, match="pool seats is in cell c2: delete it there first"):
+        await scheduler.pools.put(seats, cell="c1")
+    assert [await one.declared.names(Kind.POOL) for one in (c1, c2)] == [[], ["seats"]]
 
 
 async def test_a_store_of_one_cell_binds_no_names(clean_store: str, raw: Any) -> None:

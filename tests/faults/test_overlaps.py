@@ -278,7 +278,7 @@ def all_is_repaired(it: World) -> None:
     """Check that no effect of any fault is left."""
     for wire in every(it.site.wires):
         assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
-    held = (*it.kept_away.values(), *it.disk_is_full.values(), *it.renamed.values())
+    held = (*it.kept_away.values(), *it.disk_is_full.values(), *it.renamed.values(), *it.rezoned.values())
     assert not any((*held, it.hook_looks, it.watcher.blind_for))
     assert set(it.site.clocks.values()) <= {"0"}  # type: ignore[attr-defined]
     assert all(one.runs for one in it.children.values())

@@ -98,6 +98,7 @@ def test_good_books_are_passed() -> None:
         (lambda it: it.hosts["h1"].update({"starting": "1"}), "host h1 counts 1 and 1: there are 1 and 0"),
         (lambda it: it.groups["g"].update({"members": "3"}), "group g counts 3"),
         (lambda it: it.groups["g"].update({"count.zone=az1": "1"}), "group g counts 2"),
+        (lambda it: it.hosts["h1"].update({"zone": "az2"}), "claim a is counted in az1, and its host h1 is in az2"),
         (lambda it: it.hosts.pop("h1"), "host h1 is not there, and lists ['a']"),
         (lambda it: it.pools.pop("lic"), "pool:lic is not there, and claims hold {'CUSTOM_SEAT': 1} of it"),
     ],

@@ -67,6 +67,8 @@ class World:
         """The faults that have filled an agent's disk, by agent: the disk has room again once none is left."""
         self.begun_full: set[str] = set()
         """Agents whose present process started on a full disk. It ends because of that, even if there is room again."""
+        self.rezoned: dict[str, set[object]] = {}
+        """The faults that have moved an agent's hosts to other zones, by agent."""
         self.renamed: dict[str, set[object]] = {}
         """The faults that have given an agent's hosts other names, by agent."""
         self.begun_renamed: set[str] = set()
@@ -182,6 +184,7 @@ class World:
             return common | {
                 "settings": {**AGENT, "cells": (cell_of(name, self.site.cells),), "hook": self._hook},
                 "hosts": [f"{host}-renamed" if is_renamed else host for host in hosts_of(name)],
+                "zones_on": len(self.rezoned.get(name, ())),
                 "journal": str(self.journal(name)),
                 "disk_is_full": is_full,
             }

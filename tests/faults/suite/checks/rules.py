@@ -28,6 +28,7 @@ def books(view: View) -> Iterator[str]:
         yield f"{owner} is not there, and claims hold {dict(amounts)} of it"
     for name, group in view.groups.items():
         yield from _members(name, group, [one for one in placements if one.get("group") == name])
+    yield from _zones(view, placements)
     for name, ids in view.held.items():
         if name not in view.hosts:
             yield f"host {name} is not there, and lists {sorted(ids)}"
@@ -82,6 +83,14 @@ def _members(name: str, group: Hash, members: Sequence[Hash]) -> Iterator[str]:
     counted = {field: int(value) for field, value in group.items() if field.startswith("count.")}
     if counted != dict(really) or int(group.get("members", "0")) != len(members):
         yield f"group {name} counts {group.get('members')}, {counted}; its members are {len(members)}, {dict(really)}"
+
+
+def _zones(view: View, placements: Iterable[Hash]) -> Iterator[str]:
+    """Check that members are counted in the zones that their hosts have now."""
+    for one in placements:
+        zone = view.hosts.get(one.get("host", ""), {}).get("zone", "")
+        if one.get("group") and zone and one.get("counted.zone") != zone:
+            yield f"claim {one['id']} is counted in {one.get('counted.zone')}, and its host {one['host']} is in {zone}"
 
 
 Over = Mapping[tuple[str, str], frozenset[tuple[str, str]]]

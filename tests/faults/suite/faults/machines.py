@@ -83,4 +83,33 @@ class Renamed(Breakage):
             await self.world.revived(victim)
 
 
-ALL = (FullDisk, Clock, Renamed)
+class Rezoned(Breakage):
+    """The hosts of a machine are in other zones after its agent has been restarted, and later in their own again.
+
+    Their claims run on, and members of groups must be counted in the zones that the hosts have at each instant.
+    """
+
+    shape = Shape("rezoned", SETUPS, on="agent", most_victims=3, seconds=(2.0, 3.0))
+    holds_agents_up = True
+
+    async def start(self) -> None:
+        """Restart the agents with other zones."""
+        for victim in self.victims():
+            self.world.rezoned.setdefault(victim.name, set()).add(self)
+        await self._restart()
+
+    async def heal(self) -> None:
+        """Restart them with their own zones."""
+        for victim in self.victims():
+            self.world.rezoned.get(victim.name, set()).discard(self)
+        await self._restart()
+
+    async def _restart(self) -> None:
+        for victim in self.victims():
+            victim.kill()
+            await victim.ended()
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+
+ALL = (FullDisk, Clock, Renamed, Rezoned)

@@ -22,15 +22,17 @@ ROOM_LEFT = 8192
 """Smaller than any journal that has been written to."""
 
 
-def hosts_of(names: Sequence[str], lease_s: int, cell: str) -> list[HostReport]:
-    """Return the hosts of those names. They are equal except for their zones and a GPU on every second one."""
+def hosts_of(names: Sequence[str], lease_s: int, cell: str, zones_on: int = 0) -> list[HostReport]:
+    """Return the hosts of those names. They are equal except for their zones and a GPU on every second one.
+
+    `zones_on`: how many zones further than usual each is.
+    """
     inventories = {"VCPU": Inventory(VCPU), "MEMORY_MB": Inventory(MEMORY_MB)}
     gpu = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(GPU_MILLI)})}
+    zones = [f"az{(number + zones_on) % ZONES}" for number, _ in enumerate(names)]
     return [
-        HostReport(
-            name, inventories, pools=gpu if number % 2 else {}, cell=cell, zone=f"az{number % ZONES}", lease_s=lease_s
-        )
-        for number, name in enumerate(names)
+        HostReport(name, inventories, pools=gpu if number % 2 else {}, cell=cell, zone=zone, lease_s=lease_s)
+        for number, (name, zone) in enumerate(zip(names, zones, strict=True))
     ]
 
 
@@ -56,7 +58,7 @@ async def main() -> None:
     if words["disk_is_full"]:
         fill_disk()
     ready = asyncio.Event()
-    hosts = hosts_of(words["hosts"], settings.lease_s, settings.cells[0])
+    hosts = hosts_of(words["hosts"], settings.lease_s, settings.cells[0], words["zones_on"])
     agent = asyncio.create_task(run(settings, words["url"], hosts, journal, ready))
     agent.add_done_callback(_ended)
     telling = asyncio.create_task(_tell(ready))

@@ -9,7 +9,8 @@ from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy, ServerGroup
 from redsched.model.validation import MAX_AMOUNT, parse_int
 
-ORIGIN = ("actor", "request_id")
+NOT_DEFINED = ("actor", "request_id", "reason", "broken")
+"""Fields of groups in the store or the feed that are neither counts nor part of the definition."""
 """Fields of an entry of the feed that say who caused the change, and are no fields of the object."""
 
 
@@ -95,7 +96,7 @@ class GroupState:
             elif kind == "count":
                 by, _, value = key.partition("=")
                 self._set_count(by, value, parse_int(text, MAX_AMOUNT) if text else 0)
-            elif field not in ORIGIN:
+            elif field not in NOT_DEFINED:
                 definition[field] = text
         if definition:
             self._definition = {field: text for field, text in (self._definition | definition).items() if text}

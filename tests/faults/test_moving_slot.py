@@ -25,7 +25,7 @@ import redis.asyncio as redis
 from redis.exceptions import AskError
 
 from redsched.errors import StoreUnavailable
-from redsched.model import Aggregate, EndReason, HostReport, HostStatus, Inventory, Quota
+from redsched.model import Aggregate, EndReason, GroupPolicy, HostReport, HostStatus, Inventory, Quota, ServerGroup
 from redsched.model.workload import Workload
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -83,6 +83,7 @@ TYPES |= {
     "claims": "set",
     "shelved": "set",
     "draining": "set",
+    "attributes": "hash",
     "removed": "string",
     "expected": "hash",
     "reason": "hash",
@@ -177,6 +178,14 @@ async def on_duty(it: World) -> None:
 async def kept_request(it: World) -> None:
     await host(it)
     await it.raw.set(it.cell.keys.request("d"), "{}")
+
+
+async def miscounted(it: World) -> None:
+    """Change the host's zone by hand: its member is the only one that is counted in the former one."""
+    await open_host(it.cell)
+    await it.cell.declared.put_group(ServerGroup("web", GroupPolicy.SOFT_AFFINITY))
+    await it.cell.claims.place(call_of(await it.cell.tick(), replace(member("a", "h1"), group="web")))
+    await it.raw.hset(it.cell.keys.host("h1"), "zone", "az9")
 
 
 async def evacuated(it: World) -> None:
@@ -317,7 +326,10 @@ async def epoch_of(it: World) -> str:
 
 
 async def with_facts(it: World) -> None:
+    """Give the host a label, by which the group of its claim counts: a report without it counts the claim anew."""
+    await it.cell.declared.put_group(ServerGroup("web", GroupPolicy.SOFT_AFFINITY, count_by=("label:rack",)))
     await open_host(it.cell, "h1", HostReport("h1", {"VCPU": Inventory(8)}, labels={"rack": "r1"}, lease_s=HOUR_S))
+    await it.cell.claims.place(call_of(await it.cell.tick(), replace(member("a", "h1"), group="web")))
 
 
 async def pool_alone(it: World) -> None:
@@ -444,6 +456,7 @@ LINES: dict[str, Line] = {
     "repair_gone_host": Line(
         all_of_a_gone_host, lambda it: it.cell.repair.removed_host("h1", "reason", True), Outcome.ALREADY_DONE
     ),
+    "repair_members": Line(miscounted, lambda it: it.cell.repair.members("h1", "reason")),
     "repair_host": Line(wrong_deadlines, lambda it: it.cell.repair.host("h1", "reason", ["b"])),
     "probe": Line(probed, lambda it: it.cell._cell.scripts.run("probe", [*map(it.cell.keys.probe, range(5))], ())),
     "raise_epoch": Line(host, lambda it: new_epoch(it.cell)),

@@ -67,15 +67,17 @@ rule_for = st.sampled_from(BY).flatmap(
 rules = st.lists(rule_for, max_size=2)
 limit = st.builds(HostLimit, st.none() | st.integers(1, 4), st.none() | st.integers(1, 2))
 limits = st.dictionaries(st.sampled_from(sorted(HOSTS)), limit, max_size=2)
-troubles = st.sampled_from(("group", "group", "no group", "pool", "pool", "no pool", "host", "copy"))
+troubles = st.sampled_from(("group", "group", "no group", "pool", "pool", "no pool", "host", "zone", "zone", "copy"))
+domains_of_a_host = st.fixed_dictionaries(
+    {"zone": st.sampled_from(DOMAINS["zone"])}, optional={"label:rack": st.sampled_from(DOMAINS["label:rack"])}
+)
 joined = st.sampled_from(("", *GROUPS))
 policies = st.sampled_from(GroupPolicy)
 WORDS = ("accept", "accept", "confirm", "release", "force", "fail", "fail by host", "gone")
 words = st.sampled_from(WORDS)
 
 
-def report_of(name: str) -> HostReport:
-    host = HOSTS[name]
+def report_of(name: str, host: PlainHost) -> HostReport:
     labels = {"rack": host.domains["label:rack"]} if "label:rack" in host.domains else {}
     inventories = {slot: Inventory(total) for slot, total in host.has.items()}
     return HostReport(name, inventories, zone=host.domains["zone"], labels=labels, lease_s=HOUR_S)
@@ -88,6 +90,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         super().__init__(server)
         self.journals: dict[str, dict[str, JournaledClaim]] = {name: {} for name in HOSTS}
         self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
+        self.hosts = dict(HOSTS)
         self.kept: Snapshot = {}
         self.updater = ReplicaUpdater(self.cell, SETTINGS)
         self.stack.push_async_callback(self.updater.stop)
@@ -105,7 +108,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     async def hear(self, name: str) -> None:
         """Let a host report, and attest with its journal."""
-        await self.cell.hosts.report(report_of(name))
+        await self.cell.hosts.report(report_of(name, self.hosts[name]))
         held = tuple(self.journals[name].values())
         ended = tuple(EndedPlacement(one, token) for one, token in self.ended[name].items())
         answer = await self.cell.hosts.attest(name, "", None, held, ended, HOUR_S)
@@ -136,7 +139,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         }
         pools = {f"pool:{name}/CUSTOM_SEAT": int(one["capacity.CUSTOM_SEAT"]) for name, one in declared_pools.items()}
         known = await self.cell.hosts.names()
-        return World({name: HOSTS[name] for name in known}, groups, pools)
+        return World({name: self.hosts[name] for name in known}, groups, pools)
 
     # Claims
 
@@ -258,6 +261,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.cell.declared.delete_pool("lic", force=True))
         elif trouble == "host":
             self.play(self.replace_host(data.draw(st.sampled_from(sorted(HOSTS)))))
+        elif trouble == "zone":
+            self.play(self.change_host(data.draw(st.sampled_from(sorted(HOSTS))), data.draw(domains_of_a_host)))
         else:
             self.play(self.remember())
 
@@ -266,6 +271,12 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         await self.cell.hosts.forget(name, force=True)
         self.journals[name], self.ended[name] = {}, {}
         await self.hear(name)
+
+    async def change_host(self, name: str, domains: dict[str, str]) -> None:
+        """Let a host report another zone or rack. The journals of its claims keep the former ones."""
+        self.hosts[name] = replace(self.hosts[name], domains=domains)
+        answer = await self.cell.hosts.report(report_of(name, self.hosts[name]))
+        assert answer.outcome is Outcome.OK
 
     async def remember(self) -> None:
         self.kept = await snapshot(self.raw)
@@ -303,6 +314,11 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             starting = sum(one.state in ("claimed", "starting") for one in mine)
             assert (int(fields.get("claims", 0)), int(fields.get("starting", 0))) == (len(mine), starting)
             assert int(fields.get("claimed.VCPU", 0)) == sum(one.amounts["VCPU"] for one in mine)
+            # Members are counted where their host is now.
+            where = self.hosts[name].domains
+            for one in mine:
+                assert one.counted.keys() >= ({"zone"} if one.group else set())
+                assert one.counted.items() <= where.items()
         # A group or pool that is not declared exists only while a claim counts in it.
         assert not [name for name, one in counts.items() if one.get("members") == "0" and "policy" not in one]
         await self.updater.catch_up()

@@ -11,6 +11,7 @@
 --   change how they are counted) | CHANGED (if_match names another tag); epoch, now_ms; after IN_USE for a group that
 --   was undeclared by force, the topologies by which not all of its members are counted; after CHANGED the tag, if the
 --   object is declared
+-- include: breach
 -- include: compare
 -- include: definition
 -- include: definition_tag
@@ -63,6 +64,9 @@ if ARG.kind == 'quota' and redis.call('HGET', KEY.object, 'cells') then
   redis.call('HDEL', KEY.object, 'share_epoch', 'closed_at_ms')
 end
 mark_over(cell, ARG.kind, ARG.name, KEY.object)
+if ARG.kind == 'server-group' then
+  mark_breaches(cell, {{kind = ARG.kind, own_name = ARG.name, key = KEY.object, breach = breach_of(old)}})
+end
 redis.call('SADD', KEY.names, ARG.name)
 local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads the group itself
 done(cell)

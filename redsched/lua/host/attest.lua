@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- attest: a host reports, in a new epoch, all claims that it knows, and from then on gets new claims in that epoch.
--- KEYS meta changes hosts deadlines reconcile shelved host claims inbox draining ...
+-- KEYS meta changes hosts deadlines reconcile shelved host claims inbox draining attributes ...
 -- ARGV host epoch journal nonce number lease_ms entries ...
 -- Further keys: the claim of each entry, then what they count in; passed.lua.
 -- epoch: '' for the current one. entries: the number of entries that follow; each has an id and one of
@@ -19,6 +19,7 @@
 --   RETRY (KEY.claims holds an id that has no entry; or keys are missing, whose names follow)
 --   CONFLICT (the amounts do not sum to a whole number up to the largest amount, here or in what else counts them)
 -- It renews the host's lease: a host that has just attested must not be taken for down until its next heartbeat.
+-- Groups count what it holds by the zone and labels that it has now: a journal has those of the claim's time.
 -- Merging: docs/architecture/attestation.md. Once a host has attested, the store decides; until then, a placement
 -- counts if the store or the journal has it.
 -- include: attest_entries
@@ -30,6 +31,7 @@
 -- include: mark_over
 -- include: order
 -- include: put_fields
+-- include: recount_held
 -- include: remove_members
 -- include: renew_lease
 -- include: settle
@@ -69,9 +71,10 @@ local claimed, unclaimed = host_fields(host, held)
 if not claimed then
   return answer('CONFLICT')
 end
-local objects = passed(11 + #entries)
+local objects = passed(12 + #entries)
 -- The host's sums are written here as absolute numbers, and not as a difference.
 leave_to_script(objects, KEY.host, ARG.host)
+local mark_groups = recount_held(cell, merged.claims, host.zone, objects)
 local lacking = prepare(merged.claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
@@ -115,6 +118,7 @@ for _, object in ipairs(objects) do
     mark_over(cell, 'pool', object.own_name, object.key)
   end
 end
+mark_groups()
 count_attested(cell, host)
 finish(cell)
 return answer('OK', merged.drop)

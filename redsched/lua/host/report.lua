@@ -1,19 +1,22 @@
 #!lua flags=allow-oom
--- report: replace the fields of a host that its agent owns, and nothing else: a report cannot change a claim. A host
--- that has not attested to this epoch gets no new claims until attest.lua has run. A full store accepts reports,
--- because an agent whose report is refused could neither attest nor release anything.
--- KEYS meta changes hosts host attributes removed deadlines expected
+-- report: replace the fields of a host that its agent owns, and nothing else: a report can change no claim but the zone
+-- and labels by which its group counts it, and only to those of the host. A host that has not attested to this epoch
+-- gets no new claims until attest.lua has run. A full store accepts reports, because an agent whose report is refused
+-- could neither attest nor release anything.
+-- KEYS meta changes hosts host attributes removed deadlines expected claims ...
+-- Further keys, if the zone or a label has changed: the claims of the host, and their groups; passed.lua.
 -- ARGV host lease_ms journal nonce number joins count ...
 --   journal, nonce, number  '', '', 0 without an agent
 --   joins                   the status of a new host for which none was declared: enabled or disabled
 --   count                   the number of values of the host; then its field, value ..., then those of its attributes
 -- Reply OK | ALREADY_DONE (this number or a later one was seen) | NOT_OWNER (another agent owns the host); epoch,
---   now_ms, attested (0 or 1), version
+--   now_ms, attested (0 or 1), version; or RETRY (keys are missing, whose names follow), epoch, now_ms
 -- include: compare
 -- include: fence
 -- include: finish_declared
 -- include: in_chunks
 -- include: mark_over
+-- include: moved_members
 -- include: order
 -- include: publish
 -- include: read_hash
@@ -41,6 +44,14 @@ local attributes_set, attributes_gone = compare(attributes, split + 1, #ARGV, fu
 local anew = false
 for i = 1, old.epoch and #changed or 0, 2 do
   anew = anew or DECIDED_ON[string.match(changed[i], '^[^.]+')]
+end
+local members = moved_members(cell, old, attributes, changed)
+if members and members.lacking then
+  local reply = {'RETRY', cell.epoch, cell.now_ms}
+  for _, name in ipairs(members.lacking) do
+    reply[#reply + 1] = name
+  end
+  return reply
 end
 
 local until_ms = text(cell.now_ms + tonumber(ARG.lease_ms))
@@ -72,7 +83,11 @@ end
 local version = old.version or text(cell.seq)
 if #changed > 0 then
   version = text(tonumber(version) + 1)
-  publish(cell, 'host', ARG.host, version, old.alive == '0' and 'up' or 'report', 0, changed, '')
+  publish(cell, 'host', ARG.host, version, old.alive == '0' and 'up' or 'report',
+    members and members.number or 0, changed, '')
+end
+if members then
+  members.write()
 end
 redis.call('HSET', KEY.host, 'version', version, 'alive_until_ms', until_ms, 'lease_ms', ARG.lease_ms,
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', text(number))

@@ -10,6 +10,7 @@
 --   already has, which are left unchanged
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: beyond_range
+-- include: breach
 -- include: clock_shift
 -- include: commit
 local cell = fence(KEY.deadlines)
@@ -56,10 +57,13 @@ for _, claim in ipairs(claims) do
   end
 end
 local beyond
+note_breaches(objects)
 lacking, beyond = commit(cell, claims, objects, new_due(), beyond_range)
 if beyond then
   return answer('CONFLICT')
 elseif lacking then
   return answer('RETRY', lacking)
 end
+mark_breaches(cell, objects)
+finish(cell)
 return answer('OK', there)

@@ -9,6 +9,7 @@
 -- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | SETTLING (hosts may still restore its claims) | CONFLICT (an
 --   amount is not a whole number, or a sum exceeds the largest amount) | RETRY (claims have joined or left since);
 --   epoch, now_ms
+-- include: breach
 -- include: counters
 -- include: mark_over
 -- include: passed
@@ -58,7 +59,9 @@ if #changed == 0 then
 end
 object.fields[#object.fields + 1] = 'reason'
 object.fields[#object.fields + 1] = ARG.reason
+note_breaches({object})
 write_objects(cell, changed, 'repaired')
+mark_breaches(cell, {object})
 if object.kind == 'pool' and not object.ends then
   mark_over(cell, 'pool', object.own_name, object.key)
 end

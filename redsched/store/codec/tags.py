@@ -20,7 +20,7 @@ IfMatch = Collection[str] | Existence | None
 """The tags of which the object to write must have one, or whether it must exist; None: no condition."""
 EXISTS, ABSENT = Existence.EXISTS, Existence.ABSENT
 
-_COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq")
+_COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq", "broken")
 _OF_DIVISION = ("division", "closed_at_ms", "share_epoch", "share", "given", "handed", "taken", "heard")
 _NOT_DECLARED = frozenset((*_COUNTED, *_OF_DIVISION))
 _OF_OPERATORS = ("status", "draining", "drain_deadline_ms", "drain_then")

@@ -39,6 +39,13 @@ class AuditReads:
                 return ids, reply
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
+    async def labels(self, host: str, topologies: Sequence[str]) -> dict[str, str]:
+        """Return the labels that a host has now, by topology: `label:rack`."""
+        fields = [f"label.{by.partition(':')[2]}" for by in topologies]
+        with self._cell.reading():
+            values = await self._cell.reader.hmget(self._cell.keys.attributes(host), fields)
+        return {by: value for by, value in zip(topologies, values, strict=True) if value}
+
     async def claim_ids(self) -> list[str]:
         """Return the ids of all claims with a key in the cell, ended ones included. Scans all keys: for audits only."""
         return await self._names_after(self._cell.keys.claim(""))

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import chain
 
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
-from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Reason
+from redsched.model import HELD, Amounts, Claim, ClaimStatus, EndReason, Reason
 from redsched.model.validation import check_amount, check_name, check_slot
 from redsched.pacing import Spread, paced
+from redsched.store.client.reads import exchange
 from redsched.store.codec.claim_codec import ClaimWire, counting_objects
-from redsched.store.codec.fields import claim_from, failure_from, stop_failure_from
+from redsched.store.codec.fields import COUNTED, claim_from, failure_from, stop_failure_from
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
 from redsched.store.codec.wire import flat
@@ -50,6 +51,27 @@ class ClaimCommands:
         found = {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
         alternates = await self._texts.alternates(found)
         return found | {one: replace(found[one], chosen_alternates=hosts) for one, hosts in alternates.items()}
+
+    async def members_on(self, hosts: Sequence[str], group: str, by: str, most: int) -> dict[str, str] | None:
+        """Return where the members of a server group on these hosts are: the host, zone or label value, by claim id.
+
+        '' for a member that is counted in none. Each is where its main placement is; those that are ending are left
+        out. None if the hosts have more than `most` claims: all of them are looked at.
+        """
+        ids = sorted(set(chain.from_iterable(await self._hosts.claim_ids_of(hosts))))
+        if len(ids) > most:
+            return None
+        fields, found = ("group", "state", "host" if by == "host" else f"{COUNTED}{by}"), dict[str, str]()
+        for some in chunks(ids) if ids else ():
+            with self._cell.reading():
+                reads = [("HMGET", self._cell.keys.claim(claim_id), *fields) for claim_id in some]
+                values = await exchange(self._cell.reader, reads)
+            found |= {
+                one: where or ""
+                for one, (of, state, where) in zip(some, values, strict=True)
+                if of == group and state in HELD
+            }
+        return found
 
     async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
         """Return why claims failed, expired or lost their work; claims without a stored reason are left out."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
+from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import (
     HOSTS_DIGEST,
     aggregate_fields,
@@ -121,6 +122,16 @@ class DeclaredCommands:
         for chunk in chunks(names, OBJECTS_AT_ONCE):
             hashes = await self._cell.hashes([self._place(kind, name)[0] for name in chunk])
             found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
+        return found
+
+    async def broken_groups(self) -> list[str]:
+        """Return the server groups whose hard policy was broken when it was last looked at, in order."""
+        names, found = await self.names(Kind.SERVER_GROUP), list[str]()
+        for some in chunks(names) if names else ():
+            with self._cell.reading():
+                reads = [("HMGET", self._cell.keys.server_group(name), "broken") for name in some]
+                marks = await exchange(self._cell.reader, reads)
+            found += (name for name, [mark] in zip(some, marks, strict=True) if mark)
         return found
 
     async def members(self, aggregate: str) -> list[str]:

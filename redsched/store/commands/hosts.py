@@ -140,7 +140,8 @@ class HostCommands:
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)
 
-        Raises ClaimState if another cell has a host with this name.
+        If the zone or a label changes, the script is run again with the claims of the host and then their groups, which
+        it counts anew. Raises ClaimState if another cell has a host with this name.
         """
         await self._homes.take(report.name)
         told = {"agent.version": stamp.version} if stamp is not None and stamp.version else {}
@@ -150,11 +151,17 @@ class HostCommands:
             self._cell.keys.attributes(report.name),
             self._cell.keys.removed(report.name),
         )
-        keys = (*own_keys, self._cell.keys.deadlines, self._cell.keys.expected)
+        keys = (*own_keys, self._cell.keys.deadlines, self._cell.keys.expected, self._cell.keys.claims(report.name))
         joins = HostStatus.ENABLED if self._cell.scripts.enables_new_hosts else HostStatus.DISABLED
         head = (report.name, report.lease_s * 1000, *_stamp(stamp), joins.value, len(own))
-        reply = await self._cell.run("report", keys, (*head, *own, *facts))
-        return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
+        counting = dict[str, None]()
+        for _ in range(MAX_TRIES):
+            counted = self._cell.keys.object_keys(counting)
+            reply = await self._cell.run("report", (*keys, *counted), (*head, *own, *facts))
+            if reply[0] != Outcome.RETRY:
+                return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
+            counting.update(dict.fromkeys(reply[3:]))
+        raise StoreUnavailable(f"the claims of {report.name} change faster than they can be read: report again")
 
     async def attest(
         self,
@@ -179,6 +186,7 @@ class HostCommands:
         for _ in range(MAX_TRIES):
             entries = [*placements, *((id_, "store") for id_ in of_store)]
             keys = [*self._cell.keys.due, *self._cell.keys.of_host(host), self._cell.keys.draining]
+            keys.append(self._cell.keys.attributes(host))
             keys += [self._cell.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
             reply = await self._cell.run(

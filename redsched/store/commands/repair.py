@@ -43,6 +43,21 @@ class RepairCommands:
 
         return await self._with_ids("repair_host", host, suspects, call)
 
+    async def members(self, host: str, reason: str) -> ScriptResult:
+        """Count the members of groups on a host by its zone and labels. (repair_members.lua)
+
+        OK | ALREADY_DONE | UNKNOWN | SETTLING.
+        """
+        keys = (self._cell.keys.host(host), self._cell.keys.attributes(host), self._cell.keys.claims(host))
+        counting = dict[str, None]()
+        for _ in range(MAX_TRIES):
+            counted = self._cell.keys.object_keys(counting)
+            answer = await self._cell.answer("repair_members", (*keys, *counted), (host, reason))
+            if answer.outcome is not Outcome.RETRY:
+                return answer
+            counting.update(dict.fromkeys(answer.facts))
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
+
     async def removed_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> ScriptResult:
         """Remove the remaining keys of a host that no longer exists. (repair_gone_host.lua)
 

@@ -105,13 +105,13 @@ async def test_what_the_journal_remembers_as_ended_leaves(cell: CellStore, raw: 
 
 
 async def test_after_a_resize_that_the_store_has_lost_the_later_amounts_count(cell: CellStore, raw: Any) -> None:
-    """With the domains that the journal has."""
+    """In the domains of its host, whatever the journal has."""
     journal = await placed(cell)
     await new_epoch(cell)
     amounts, counted = {"VCPU": 1, SEAT: 5}, {"zone": "az7"}
     resized = held(later_token(journal), amounts=amounts, counted=counted, placed=journal.placed)
     await cell.hosts.attest("h1", "", held=[resized])
-    assert await counts(raw, cell) == {"members": 1, "host=h1": 1, "zone=az7": 1}
+    assert await counts(raw, cell) == ONE
     assert await seats(raw, cell) == 5
 
 
@@ -155,7 +155,7 @@ async def test_what_comes_back_before_its_group_and_pool_is_counted_and_stays_un
     await cell.tick()
     await raw.hset(cell.keys.meta, "settled", "1")
     await open_in(cell, "h2")
-    await cell.hosts.report(report_of("h1"))
+    await cell.hosts.report(replace(report_of("h1"), zone="az1", labels={"rack": "r1"}))
     assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell)) == (ONE, 3)
     unknown = await ask(cell, Member("b", (Candidate("h2", HELD_AMOUNTS),), "web"))
@@ -205,3 +205,27 @@ async def test_counts_of_a_host_are_worked_out_again(cell: CellStore, raw: Any) 
     assert (host["claims"], host["starting"]) == ("2", "0")
     (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert (entry.fields["claims"], entry.fields["starting"]) == ("2", "0")
+
+
+async def test_a_member_counts_where_its_host_is_now(cell: CellStore, raw: Any) -> None:
+    """The journal has the zone and labels of the time of the claim, which count no more, whatever its token."""
+    kept = await back_to_before(cell, raw, placed(cell))
+    await cell.hosts.report(replace(report_of(VCPU=8), zone="az2", labels={"rack": "r2"}))
+    assert (await cell.hosts.attest("h1", "", held=[kept])).outcome is Outcome.OK
+    now = {"members": 1, "host=h1": 1, "zone=az2": 1, "label:rack=r2": 1}
+    assert await counts(raw, cell) == now
+    await new_epoch(cell)
+    resized = replace(kept, token=later_token(kept))
+    assert (await cell.hosts.attest("h1", "", held=[resized])).outcome is Outcome.OK
+    assert await counts(raw, cell) == now
+    assert (await cell.claims.read("a"))["a"].counted == {"zone": "az2", "label:rack": "r2"}
+
+
+async def test_a_member_of_a_forgotten_group_counts_where_its_host_is_now(cell: CellStore, raw: Any) -> None:
+    """By what the journal has counted it by, so that the same group may be declared again."""
+    kept = await placed(cell)
+    await raw.flushall()
+    await cell.hosts.report(replace(report_of(VCPU=8), zone="az2", labels={"rack": "r2"}))
+    assert (await cell.hosts.attest("h1", "", held=[kept])).outcome is Outcome.OK
+    assert await counts(raw, cell) == {"members": 1, "host=h1": 1, "zone=az2": 1, "label:rack=r2": 1}
+    await group(cell, count_by=("label:rack",))

@@ -39,7 +39,7 @@ local function changed_objects(objects)
 end
 
 -- Return whether all fields are zero: the object is no longer declared, and its last claim has ended.
-local NO_COUNT = {version = true, seq = true, over = true}
+local NO_COUNT = {version = true, seq = true, over = true, broken = true}
 
 local function is_left_over(object)
   for _, number in pairs(object.now) do

@@ -6,7 +6,7 @@ local function parse_entries(first)
     return ARGV[at]
   end
   for i = 1, tonumber(ARG.entries) do
-    local entry = {id = take(), word = take(), key = KEYS[10 + i]}
+    local entry = {id = take(), word = take(), key = KEYS[11 + i]}
     if entry.word ~= 'store' then
       entry.placed, entry.token = take(), take()
     end

@@ -2,32 +2,9 @@
 -- cannot be decided, or nil. append_objects(): append those that were written to the reply. add_conditions(): append
 -- their fields to a claim.
 -- include: fence
+-- include: group_rule
 -- include: read_hash
 -- include: to_int
-
--- Read the topologies that a group counts by besides the host (`topologies`) and its own hard policy as a rule; return
--- nil if it is not declared. A group of thousands has as many counts: each is read when it is needed, and never the
--- whole hash.
-local function read_group(group)
-  local stored = redis.call('HMGET', group.key, 'policy', 'by', 'max_per_host', 'members', 'count_by.1', 'count_by.2',
-    'count_by.3', 'count_by.4', 'count_by.5', 'count_by.6', 'count_by.7', 'count_by.8')
-  local policy, policy_by, members = stored[1], stored[2] or 'host', to_int(stored[4], 0, MOST)
-  local by = {zone = true, [policy_by] = true}
-  for i = 5, #stored do
-    by[stored[i] or 'zone'] = true
-  end
-  by.host = nil
-  group.was.members, group.now.members, group.topologies = members, members, {}
-  for topology in pairs(by) do
-    group.topologies[#group.topologies + 1] = topology
-  end
-  if policy == 'anti-affinity' then
-    group.rule = {kind = 'apart', by = policy_by, tally = group, most = to_int(stored[3], 1, 0)}
-  elseif policy == 'affinity' then
-    group.rule = {kind = 'together', by = policy_by, tally = group}
-  end
-  return policy
-end
 
 -- Read the slots of a pool; return nil for a pool without any, of which only the counts of claims are left.
 local function read_pool(pool)

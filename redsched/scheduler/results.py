@@ -298,6 +298,8 @@ class RepairKind(StrEnum):
     """End a claim that waits for a host that was written off to stop its work."""
     GONE_HOST = "gone-host"
     """Delete what a removed host left behind."""
+    MEMBERS = "members"
+    """Count the members of server groups on a host by its zone and labels."""
     COUNTS = "counts"
     """Recompute the counters of a server group, shared pool or quota."""
     DUE = "due"
@@ -340,13 +342,15 @@ class Problem:
 class AuditReport:
     """The result of an audit: the hosts and claims checked, and the problems found.
 
-    `over` has hosts, and pools as `pool:licences`, that legitimately exceed their capacity.
+    `over` has hosts, and pools as `pool:licences`, that legitimately exceed their capacity. `broken_rules`: the server
+    groups with members where their hard policy does not allow them, and where; their hosts have changed.
     """
 
     hosts: int
     claims: int
     problems: tuple[Problem, ...]
     over: tuple[str, ...] = ()
+    broken_rules: tuple[str, ...] = ()
 
     @property
     def broken(self) -> tuple[Problem, ...]:

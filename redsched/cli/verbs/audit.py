@@ -33,6 +33,8 @@ def audit(
     else:
         print(f"audited {counted(report.hosts, 'host')} and {counted(report.claims, 'claim')}")
         tables.show_table(HEADS, map(_row, report.problems), "all is well")
+        for rule in report.broken_rules:
+            print(f"rule broken: {rule}")
         for advice in dict.fromkeys(one.advice for one in report.broken if one.advice):
             print(f"note: {advice}")
         if report.broken and not repair and any(one.repair for one in report.broken):

@@ -18,6 +18,7 @@ from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_o
 from redsched.scheduler.audit.hosts import legitimate_excess as host_over
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.audit.leftovers import leftover_problems
+from redsched.scheduler.audit.members import Topologies, broken_rules, group_states, member_problems, topologies_of
 from redsched.scheduler.audit.recheck import LOOKS, confirmed, with_repaired
 from redsched.scheduler.audit.repair import repair_problems
 from redsched.scheduler.audit.snapshot import read_cell
@@ -104,14 +105,15 @@ def _merged(reports: Sequence[AuditReport]) -> AuditReport:
         sum(one.claims for one in reports),
         tuple(problem for one in reports for problem in one.problems),
         tuple(host for one in reports for host in one.over),
+        tuple(rule for one in reports for rule in one.broken_rules),
     )
 
 
 class _Findings:
     """Collects the findings of one pass over all hosts and claims of a cell, as they are read."""
 
-    def __init__(self, cell: str, clock: Clock) -> None:
-        self._cell, self._clock = cell, clock
+    def __init__(self, store: CellStore, clock: Clock, topologies: Topologies) -> None:
+        self._store, self._cell, self._clock, self._topologies = store, store.name, clock, topologies
         self.counted = Counted()
         self.problems: list[Problem] = []
         self.over: list[str] = []
@@ -125,6 +127,7 @@ class _Findings:
         self.problems += host_problems(self._cell, load, self._clock)
         self.problems += lease_problems(self._cell, load, deadlines, self._clock)
         self.problems += stuck_endings(self._cell, load, self._clock)
+        self.problems += await member_problems(self._store, load, self._topologies)
         if host_over(load):
             self.over.append(host.name)
 
@@ -136,7 +139,8 @@ class _Findings:
 async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """Return the findings of one pass over the cell, and the names of the texts that claims refer to."""
     # The clock is read before anything else, so that a deadline that passes during the audit does not count as overdue.
-    findings, before = _Findings(store.name, await store.tick()), await read_counts(store)
+    clock, before = await store.tick(), await read_counts(store)
+    findings = _Findings(store, clock, topologies_of(group_states(before)))
     seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
@@ -144,4 +148,5 @@ async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     texts, seen.texts = seen.texts, Spread[bool]()
     await seen.free_in_slices()
     over = (*findings.over, *await legitimate_excess(after))
-    return AuditReport(findings.hosts, findings.claims, problems, over), texts
+    rules = tuple(broken_rules(group_states(after), findings.counted))
+    return AuditReport(findings.hosts, findings.claims, problems, over, rules), texts

@@ -42,6 +42,8 @@ async def _repair(
     store, suspects = cell.store, seen.unlisted.get(subject, ())
     if kind is RepairKind.HOST:
         return (await store.repair.host(subject, reason, suspects)).outcome
+    if kind is RepairKind.MEMBERS:
+        return (await store.repair.members(subject, reason)).outcome
     if kind is RepairKind.ENDING:
         return "OK" if await store.claims.reconcile([subject]) else "ALREADY_DONE"
     if kind is RepairKind.GONE_HOST:

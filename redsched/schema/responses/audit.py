@@ -28,3 +28,7 @@ class AuditAnswer(Answer, shows=AuditReport):
     hosts: int
     claims: int
     problems: list[AuditProblemAnswer]
+    broken_rules: Annotated[
+        list[str],
+        Field(description="Server groups with members where their hard policy does not allow them, and where."),
+    ]

@@ -95,6 +95,18 @@ async def counts(it: Broken) -> None:
     await it.raw.hset(it.store.keys.pool("lic"), "claimed.CUSTOM_SEAT", "much")
 
 
+async def moved_without_recount(it: Broken) -> None:
+    """Leave what earlier releases left when a host reported another zone and no rack: claims and group agree."""
+    for one in ("a", "b"):
+        await it.raw.hset(it.store.keys.claim(one), mapping={"counted.zone": "az9", "counted.label:rack": "r9"})
+    version = await it.store.audit.version_of(Kind.SERVER_GROUP, "web")
+    assert (await it.store.repair.counts("server-group:web", version, "before", ["a", "b"])).outcome is Outcome.OK
+
+
+async def counted_elsewhere(it: Broken) -> None:
+    await it.raw.hset(it.store.keys.claim("a"), "counted.zone", "az9")
+
+
 async def group_without_key(it: Broken) -> None:
     await it.raw.delete(it.store.keys.pool("lic"))
 
@@ -164,6 +176,8 @@ BREAKINGS: dict[Breaking, set[str]] = {
     nothing_in_set: {"nix", "a"},
     no_deadline: {"b"},
     deadlines_of_nothing: {"nix", "a", "reconcile nix"},
+    moved_without_recount: {"a zone", "b zone", "a label:rack", "b label:rack"},
+    counted_elsewhere: {"a zone", "server-group:web count.zone=az9", "server-group:web count.zone=default"},
     counts: {
         "server-group:web members",
         "server-group:web count.zone=az9",

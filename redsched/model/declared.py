@@ -105,6 +105,29 @@ class ServerGroup(Body):
         """Return every topology by which its members are counted, `host` first."""
         return tuple(dict.fromkeys(("host", "zone", self.by, *self.count_by)))
 
+    def breach(self, members: int, counts: Mapping[str, int]) -> str:
+        """Return how members break the hard policy, given how many are in each domain of `by`; '' if it holds.
+
+        Members of no domain, because their hosts lack the label, break it too: no claim may join there.
+        """
+        placed = {domain: number for domain, number in sorted(counts.items()) if number}
+        unplaced = members - sum(placed.values())
+        if unplaced > 0:
+            placed[f"no {self.by}"] = unplaced
+        if self.policy is GroupPolicy.AFFINITY and members > max(counts.values(), default=0):
+            return f"members are {_by_domain(placed)}, but should be together"
+        if self.policy is GroupPolicy.ANTI_AFFINITY:
+            most = {domain: self.max_per_host if domain in counts else 0 for domain in placed}
+            above = {domain: number for domain, number in placed.items() if number > most[domain]}
+            return f"members are {_by_domain(above)}, where {self.max_per_host} may be" if above else ""
+        return ""
+
+
+def _by_domain(counts: Mapping[str, int], most: int = 5) -> str:
+    texts = [f"{number} in {domain}" for domain, number in counts.items()]
+    more = f" and in {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
 
 @dataclass(frozen=True, slots=True)
 class SharedPool(Body):

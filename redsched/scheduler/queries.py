@@ -12,7 +12,7 @@ from redsched.model.validation import parse_int
 KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
     *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),
-    *("fencing", "fence-failed", "over-capacity"),
+    *("fencing", "fence-failed", "over-capacity", "rule-broken"),
 }
 """The kinds of events in the log."""
 RESET = "reset"

@@ -228,7 +228,23 @@ def test_init_starts_an_epoch_above_one_that_hosts_have_seen(store: str) -> None
 def test_audit_of_a_sound_store(redsched: Redsched) -> None:
     redsched("select", "VCPU=1").check()
     assert redsched("audit").check().output == "audited 2 hosts and 1 claim\nall is well\n"
-    assert redsched("audit", "--json").check().json() == {"hosts": 2, "claims": 1, "problems": []}
+    assert redsched("audit", "--json").check().json() == {"hosts": 2, "claims": 1, "problems": [], "broken_rules": []}
+
+
+@pytest.mark.usefixtures("needs_store")
+def test_a_broken_rule_is_listed_and_no_problem_of_the_store(redsched: Redsched) -> None:
+    """By `audit`, `server-group show` and `status`, which names the members and what to do."""
+    redsched("server-group", "set", "web", "--policy", "anti-affinity", "--max-per-host", "2").check()
+    for claim in ("web-1", "web-2"):
+        redsched("select", "VCPU=1", "--host", "h1", "--server-group", "web", "--id", claim).check()
+    redsched("server-group", "set", "web", "--max-per-host", "1").check()
+    how = "members are 2 in h1, where 1 may be"
+    expected = f"audited 2 hosts and 2 claims\nall is well\nrule broken: web, anti-affinity by host: {how}\n"
+    assert redsched("audit").check().output == expected
+    assert f"its rule is broken: {how}\n" in redsched("server-group", "show", "web").check().output
+    status = redsched("status").output
+    assert f"web, anti-affinity by host: {how} (web-1, web-2)" in " ".join(status.split())
+    assert "redsched claim move web-1" in status
 
 
 @pytest.mark.usefixtures("needs_store")

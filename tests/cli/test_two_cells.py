@@ -57,7 +57,7 @@ def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
     redsched("select", "VCPU=1", "--host", "h1", "--id", "other")
     assert [one["claim_id"] for one in redsched("claim", "list", "--json").json()["claims"]] == ["other", "mine"]
     assert [one["cell"] for one in redsched("host", "list", "--json").json()["hosts"]] == ["c1", "c2"]
-    assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": []}
+    assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": [], "broken_rules": []}
     assert redsched("claim", "release", "mine").output == "mine is released\n"
     assert redsched("host", "remove", "h2", "--force", "--yes").output == "h2 is removed\n"
 

@@ -36,7 +36,7 @@ _OF_CHANGE = ("end_reason", "reason", *_ORIGIN)
 _BEGINS = frozenset(("claimed", "local"))
 """Changes that begin a placement. Amounts that the host held for the claim before belong to another placement."""
 _OVER = "over-capacity"
-_DECLARED = ("declared", "removed", _OVER, REPAIRED)
+_DECLARED = ("declared", "removed", _OVER, "rule-broken", REPAIRED)
 _NEWS_OF_HOST = (
     *("up", "down", "attest", "status", "fencing", "fence-failed", "lost", "membership", "removed", _OVER),
     REPAIRED,

@@ -17,6 +17,7 @@ from redsched.scheduler.status.results import (
     problem_about,
     raise_command,
 )
+from redsched.scheduler.status.rule_problems import rule_broken
 from redsched.store.commands.status import Notification
 
 WAITS_MS = 60_000
@@ -29,7 +30,7 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity, unusable)
+    of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity, rule_broken, unusable)
     for find in (_schedulers, _epoch, _refused, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 

@@ -9,6 +9,7 @@ from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.status.broken_rules import BrokenRule, read_broken
 from redsched.scheduler.status.over import read_over, read_pools, unusable_of
 from redsched.store.commands.fencing import FencingNote, FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
@@ -41,6 +42,7 @@ class CellFacts:
     `expected`: the statuses declared for hosts before their first report, with reasons.
     `refused`: epochs that hosts have seen and the API has refused, by host.
     `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
+    `broken`: server groups with members where their hard policy does not allow them.
     `unusable`: of which of their slots nothing can ever be claimed, likewise.
     """
 
@@ -63,6 +65,7 @@ class CellFacts:
     over: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unusable: Mapping[str, Sequence[str]] = field(default_factory=dict)
     expected: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    broken: Sequence[BrokenRule] = ()
 
     @property
     def now_ms(self) -> int:
@@ -143,7 +146,7 @@ async def read_facts(cell: Cell) -> CellFacts:
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
     pools = await read_pools(store)
     facts = replace(facts, over=await read_over(store, hosts, pools), unusable=unusable_of(hosts, pools))
-    facts = replace(facts, expected=await store.hosts.expected())
+    facts = replace(facts, expected=await store.hosts.expected(), broken=await read_broken(store, hosts))
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])

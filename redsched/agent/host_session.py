@@ -81,8 +81,7 @@ class Host:
     async def sync(self) -> None:
         """Report, attest or send a heartbeat, as the session's state requires. Raises Unavailable, OtherAgent."""
         async with self._session_lock:
-            if self.monitor.is_unobserved:
-                self.monitor.unknown = await self._placements_in_store()
+            await self._prepare()
             if not self._is_known or aio.now_s() >= self._report_at_s:
                 await self._send(self.monitor.report or await self.monitor.observe())
             if not self.epoch:
@@ -96,6 +95,7 @@ class Host:
     async def observe(self) -> None:
         """Observe the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
         async with self._session_lock:
+            await self._prepare()
             report = await self.monitor.observe()
             if self._sent is not None and is_worth_sending(report, self._sent):
                 await self._send(report)
@@ -156,6 +156,13 @@ class Host:
         return min(deadline_ms - now_ms, most_ms or MAX_RUNTIME_S * 1000)
 
     # -- inside
+
+    async def _prepare(self) -> None:
+        """Read what the first observation needs to know: claims and names of devices that a lost journal had."""
+        if self.monitor.lacks_devices:
+            await self.monitor.adopt_devices(await self.cell.devices(self.name))
+        if self.monitor.is_unobserved:
+            self.monitor.unknown = await self._placements_in_store()
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()

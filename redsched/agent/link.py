@@ -66,6 +66,9 @@ class CellLink(Protocol):
         OK | ALREADY_DONE.
         """
 
+    async def devices(self, host: str) -> dict[str, str]:
+        """Return the devices of a host's last report, by the names of their pools."""
+
     async def inboxes(self, hosts: Sequence[str]) -> list[list[InboxEntry]]:
         """Return the notifications in some hosts' inboxes."""
 

@@ -157,7 +157,7 @@ def hook_of(settings: Settings) -> Hook:
     return command
 
 
-def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:
+def default_journal(settings: Settings, collectors: Sequence[Collector | HostReport]) -> Path:
     """Return the path of the journal: as configured, else in the user's state directory, named after the host."""
     if settings.journal:
         return Path(settings.journal)

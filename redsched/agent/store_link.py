@@ -59,6 +59,10 @@ class StoreCellLink:
         """Run raise_epoch.lua."""
         return await self._cell.raise_epoch(above)
 
+    async def devices(self, host: str) -> dict[str, str]:
+        """Read the host's attributes."""
+        return await self._cell.hosts.devices(host)
+
     async def inboxes(self, hosts: Sequence[str]) -> list[list[InboxEntry]]:
         """Read the inboxes over the connection that carries the reports."""
         return await self._cell.hosts.inboxes(hosts)

@@ -11,8 +11,16 @@ from pydantic import Field, WithJsonSchema
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_CLASSES, MAX_HOST_SLOTS, MAX_TRAITS, check_lease, check_size
 from redsched.model.lists import Traits
-from redsched.model.types import Amount, Body, FromPath, LabelValue, LeaseS, Name, Need, ResourceClass, Slot
-from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
+from redsched.model.types import Amount, Body, Device, FromPath, LabelValue, LeaseS, Name, Need, ResourceClass, Slot
+from redsched.model.validation import (
+    MAX_AMOUNT,
+    check_amount,
+    check_class,
+    check_device,
+    check_label_value,
+    check_name,
+    check_trait,
+)
 
 MAX_RATIO = 10_000.0
 MAX_LABELS = 256
@@ -164,7 +172,8 @@ def check_provided(inventories: Mapping[str, Inventory], traits: frozenset[str])
 class Pool:
     """A part of a host that amounts are taken from: a NUMA node, a GPU, a group of identical devices.
 
-    `parent` is the pool that contains it; '' for the host itself.
+    `parent` is the pool that contains it; '' for the host itself. `device` identifies the device that the pool is,
+    whatever number it has now; '' for pools of several, or of none.
     """
 
     inventories: Annotated[
@@ -172,9 +181,14 @@ class Pool:
     ] = field(default_factory=dict)
     parent: Annotated[Name | Literal[""], Field(description="The parent pool. Empty: the host itself.")] = ""
     traits: Traits = frozenset()
+    device: Annotated[
+        Device | Literal[""], Field(description="The device that the pool is: its UUID, or PCI address. Empty: none.")
+    ] = ""
 
     def __post_init__(self) -> None:
         check_provided(self.inventories, self.traits)
+        if self.device:
+            check_device(self.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +235,11 @@ class HostReport(Body):
         check_lease(self.lease_s)
 
     def _check_pools(self) -> None:
+        by_device = dict[str, str]()
         for name, pool in self.pools.items():
             check_name("pool", name)
+            if pool.device and (other := by_device.setdefault(pool.device, name)) != name:
+                raise InvalidRequest(f"pools {other!r} and {name!r} are both device {pool.device!r}: name it in one")
             if pool.parent and pool.parent not in self.pools:
                 raise InvalidRequest(f"pool {name!r} has the parent {pool.parent!r}, which is not a pool of this host")
             above, seen = pool.parent, {name}

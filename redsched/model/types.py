@@ -22,6 +22,7 @@ from typing_extensions import TypeAliasType
 from redsched.model.limits import MAX_LEASE_S
 from redsched.model.validation import (
     CUSTOM_PATTERN,
+    DEVICE_PATTERN,
     HOST_PATTERN,
     LABEL_VALUE_PATTERN,
     MAX_AMOUNT,
@@ -60,6 +61,7 @@ def _standard_or_custom(standard: frozenset[str], *patterns: str) -> WithJsonSch
 
 Name = TypeAliasType("Name", Annotated[str, text_of(NAME_PATTERN)])
 Host = TypeAliasType("Host", Annotated[str, text_of(HOST_PATTERN)])
+Device = TypeAliasType("Device", Annotated[str, text_of(DEVICE_PATTERN)])
 Owner = TypeAliasType("Owner", Annotated[str, text_of(OWNER_PATTERN)])
 LabelValue = TypeAliasType("LabelValue", Annotated[str, text_of(LABEL_VALUE_PATTERN)])
 Condition = TypeAliasType("Condition", Annotated[str, text_of(CONDITION_PATTERN)])

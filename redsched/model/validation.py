@@ -31,12 +31,16 @@ MAX_LABEL_LENGTH = 2047
 """The longest value of a label: the flags of a CPU are about 1,900 characters."""
 LABEL_VALUE_PATTERN = rf"^[ -~]{{0,{MAX_LABEL_LENGTH}}}$"
 
+DEVICE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
+"""For ids of devices: UUIDs such as GPU-5fd4f087-86f3-7a43-b711-4771313afc50, PCI addresses such as 0000:3b:00.0."""
+
 METADATA_KEY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
 """For aggregate metadata: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects need room."""
 
 _NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
 _HOST = re.compile(HOST_PATTERN[:-1] + r"\Z")
+_DEVICE = re.compile(DEVICE_PATTERN[:-1] + r"\Z")
 _OWNER = re.compile(OWNER_PATTERN[:-1] + r"\Z")
 _CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
 _LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN[:-1] + r"\Z")
@@ -66,6 +70,16 @@ def check_owner(value: str) -> str:
         raise InvalidRequest(
             f"owner {value[:80]!r} is no owner of claims: use the id of a token, or oidc: and a subject, of 1 to 255 "
             "printable ASCII characters, beginning with a letter or digit"
+        )
+    return value
+
+
+def check_device(value: str) -> str:
+    """Return `value` if it can be the id of a device, else raise InvalidRequest."""
+    if not _DEVICE.match(value):
+        raise InvalidRequest(
+            f"device {value[:80]!r} is no id of a device: use its UUID or PCI address, of 1 to 128 letters, digits, "
+            "'.', '_', ':', '@' or '-', beginning with a letter or digit"
         )
     return value
 

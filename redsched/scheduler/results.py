@@ -67,10 +67,14 @@ class SlotView:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool of a host, without its slots. `parent` is the enclosing pool; '' for the host itself."""
+    """A pool of a host, without its slots. `parent` is the enclosing pool; '' for the host itself.
+
+    `device` identifies the device that the pool is; '' if it is none.
+    """
 
     parent: str
     traits: frozenset[str]
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)

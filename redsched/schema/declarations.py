@@ -22,6 +22,7 @@ def report_of(host: HostView) -> dict[str, Any]:
                 "parent": pool.parent,
                 "traits": sorted(pool.traits),
                 "inventories": _inventories(f"{name}/", host.slots),
+                **({"device": pool.device} if pool.device else {}),
             }
             for name, pool in host.pools.items()
         },

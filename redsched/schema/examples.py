@@ -349,6 +349,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "ClaimAnswer": CLAIM,
     "ClaimIdsAnswer": {"ids": {"h17": ["6f1c"]}},
     "ClaimsAnswer": {"claims": [CLAIM], "next": None},
+    "DevicesAnswer": {"devices": {"gpu0": "GPU-5fd4f087-86f3-7a43-b711-4771313afc50"}},
     "DrainAnswer": DRAIN,
     "EndingAnswer": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
     "EventsAnswer": {"events": [EVENT], "next": None},

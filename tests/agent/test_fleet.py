@@ -55,11 +55,12 @@ def test_pools_become_pools_with_their_parents_traits_and_external_usage() -> No
         external: {gpu0/CUSTOM_GPU_MILLI: 250}
         pools:
           numa0: {inventories: {PCPU: {total: 16}, VCPU: {total: 8, allocation_ratio: 4.0}}}
-          gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
+          gpu0:
+            {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}, device: GPU-5fd4}
     """
     pools = {
         "numa0": Pool({"PCPU": Inventory(16), "VCPU": Inventory(8, allocation_ratio=4.0)}),
-        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, "numa0", frozenset({"CUSTOM_GPU_T4"})),
+        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, "numa0", frozenset({"CUSTOM_GPU_T4"}), "GPU-5fd4"),
     }
     external = {"gpu0/CUSTOM_GPU_MILLI": 250}
     expected = [
@@ -115,13 +116,15 @@ def test_anchors_and_merges_of_yaml_work() -> None:
         ),
         ("hosts: [{" + HOST + ", pools: {'a/b': {}}}]", "entry 1 (a): pool 'a/b' is not a name"),
         ("hosts: [{" + HOST + ", pools: {a: {}, a: {}}}]", "'a' is given twice"),
-        ("hosts: [{" + HOST + ", pools: {a: {total: 4}}}]", "pool a: unknown key 'total': use inventories, parent"),
+        ("hosts: [{" + HOST + ", pools: {a: {total: 4}}}]", "pool a: unknown key 'total': use device, inventories"),
         (
             "hosts: [{" + HOST + ", pools: {a: {parent: b}}}]",
             "pool 'a' has the parent 'b', which is not a pool of this host",
         ),
         ("hosts: [{" + HOST + ", pools: {a: {parent: b}, b: {parent: a}}}]", "parents must form a tree"),
         ("hosts: [{" + HOST + ", pools: {a: {parent: 7}}}]", "pool a: parent must be text, not 7"),
+        ("hosts: [{" + HOST + ", pools: {a: {device: 7}}}]", "pool a: device must be text, not 7"),
+        ("hosts: [{" + HOST + ", pools: {a: {device: a b}}}]", "pool a: device 'a b' is no id of a device"),
         ("hosts: [{" + HOST + ", pools: {a: {traits: [FAST]}}}]", "pool a: unknown trait 'FAST'"),
         ("hosts: [{" + HOST + ", pools: {a: {inventories: {X: {total: 1}}}}}]", "pool a: unknown resource class 'X'"),
         (

@@ -95,6 +95,7 @@ async def test_an_agent_acts_for_its_own_hosts_and_cell_only(api: Api) -> None:
         ("POST", "/v1/agent/inboxes", {"after": {"h1": "", "{}": ""}}),
         ("POST", "/v1/agent/claim-ids", {"hosts": ["h1", "{}"]}),
         ("POST", "/v1/agent/claims", {"hosts": ["h1", "{}"], "ids": ["a"]}),
+        ("GET", "/v1/agent/hosts/{}/devices", {}),
         ("POST", "/v1/agent/hosts/{}/raise-epoch", {"above": "1-a"}),
         ("PUT", "/v1/agent/hosts/{}/claims/a/local", {"amounts": {"VCPU": 1}, "project": "web"}),
     ]
@@ -138,6 +139,16 @@ async def test_claims_on_other_hosts_are_not_shown(api: Api) -> None:
         assert "call_id" not in found[claim["claim_id"]]
         other = {"hosts": ["h2"], "ids": [claim["claim_id"]]}
         assert (await operator.post("/v1/agent/claims", json=other)).json() == {"claims": {}}
+
+
+async def test_the_devices_of_a_host_are_those_of_its_last_report(api: Api) -> None:
+    await api.attested()
+    async with api.of(H1) as agent:
+        assert (await agent.get("/v1/agent/hosts/h1/devices")).json() == {"devices": {}}
+        pools = {"gpu0": {"device": "GPU-aaaa"}, "numa0": {}}
+        report = {**REPORT, "pools": pools, "agent": {**AGENT, "number": 9}}
+        assert (await agent.put("/v1/agent/hosts/h1/report", json=report)).json()["outcome"] == "OK"
+        assert (await agent.get("/v1/agent/hosts/h1/devices")).json() == {"devices": {"gpu0": "GPU-aaaa"}}
 
 
 async def test_a_text_has_to_be_the_one_that_was_lost(api: Api) -> None:

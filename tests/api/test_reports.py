@@ -45,6 +45,8 @@ BAD_REPORTS: dict[str, dict[str, Any]] = {
     "pool in itself": {**VCPU, "pools": {"a": {"parent": "b"}, "b": {"parent": "a"}}},
     "unknown class in a pool": {**VCPU, "pools": {"gpu0": {"inventories": {"GPUS": {"total": 1}}}}},
     "unknown trait of a pool": {**VCPU, "pools": {"gpu0": {"traits": ["FAST"]}}},
+    "device of a pool with a blank": {**VCPU, "pools": {"gpu0": {"device": "GPU 0"}}},
+    "one device in two pools": {**VCPU, "pools": {"gpu0": {"device": "GPU-a"}, "gpu1": {"device": "GPU-a"}}},
     "unknown word in a pool": {**VCPU, "pools": {"gpu0": {"slots": {}}}},
     "too many pools": {**VCPU, "pools": {f"p{number}": {} for number in range(257)}},
     "external of a pool that is not there": {**VCPU, "external": {"gpu0/CUSTOM_GPU_MILLI": 1}},
@@ -129,9 +131,11 @@ async def test_a_host_shows_the_pools_that_it_reported(api: httpx.AsyncClient) -
 
 
 async def test_a_part_of_a_pool_is_patched_and_the_rest_stays(api: httpx.AsyncClient) -> None:
-    """null removes a pool; what the patch does not name stays as reported."""
-    await put_host(api, "h1", pools=POOLS, external={"gpu0/CUSTOM_GPU_MILLI": 250})
+    """null removes a pool; what the patch does not name stays as reported, also which device a pool is."""
+    pools = {**POOLS, "gpu0": {**POOLS["gpu0"], "device": "0000:3b:00.0"}}
+    await put_host(api, "h1", pools=pools, external={"gpu0/CUSTOM_GPU_MILLI": 250})
     before = (await api.get("/v1/hosts/h1")).json()
+    assert before["pools"]["gpu0"]["device"] == "0000:3b:00.0"
     patch: dict[str, Any] = {"pools": {"gpu0": {"inventories": {"CUSTOM_GPU_MILLI": {"total": 500}}}}}
     assert (await api.patch("/v1/hosts/h1/report", json=patch)).status_code == 200
     found = (await api.get("/v1/hosts/h1")).json()

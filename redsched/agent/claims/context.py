@@ -138,11 +138,12 @@ class LifecycleContext:
             name, texts = alternates_name(work.id), self.host.journal.texts
             # The journal may still have the list of an earlier claim with this id.
             alternates = alternates_from(texts.get(name, "") if name in work.texts else "")
-            payload = self.host.journal.payload_of(work)
+            payload, devices = self.host.journal.payload_of(work), self.host.journal.devices_of(self.host.name, work)
             began_s = aio.now_s()
             with tracing.span("redsched.hook", verb=verb.value, claim_id=work.id, host=self.host.name):
                 cell, host, traceparent = self.host.cell.name, self.host.name, tracing.traceparent()
-                output = await self.hook.run(HookRequest(verb, cell, host, work, alternates, payload, traceparent))
+                order = HookRequest(verb, cell, host, work, alternates, payload, devices, traceparent)
+                output = await self.hook.run(order)
         if not isinstance(self.hook, NoHook):
             took_s = round(aio.now_s() - began_s, 3)
             _log.info(DONE_BY[verb], host=self.host.name, claim=work.id, took_s=took_s)

@@ -100,8 +100,9 @@ class OfflineLimits:
             await self._journal.write_held(host, work)
         try:
             async with self._hooks:
-                payload = self._journal.payload_of(work)
-                await self._hook.run(HookRequest(Verb.STOP, self._cells[host], host, work, payload=payload))
+                payload, devices = self._journal.payload_of(work), self._journal.devices_of(host, work)
+                order = HookRequest(Verb.STOP, self._cells[host], host, work, payload=payload, devices=devices)
+                await self._hook.run(order)
         except HookFailed as error:
             _log.error("work could not be stopped", host=host, claim=work.id, reason=str(error))
             return

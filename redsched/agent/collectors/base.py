@@ -40,12 +40,14 @@ class Named:
 class Work:
     """A placement that this host holds, and the work that its hook named (None if it named none).
 
-    Two placements can belong to one claim: `placed` tells them apart.
+    Two placements can belong to one claim: `placed` tells them apart. `devices` are the devices that it holds amounts
+    of: what its processes use of others belongs to no claim.
     """
 
     claim_id: str
     named: Named | None = None
     placed: str = ""
+    devices: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,7 @@ def _pool(name: str, value: object) -> Pool:
             inventories=_inventories(fields.get("inventories", {})),
             parent=_text("parent", fields.get("parent", "")),
             traits=_traits(fields.get("traits", [])),
+            device=_text("device", fields.get("device", "")),
         )
     except InvalidRequest as error:
         raise InvalidRequest(f"pool {name}: {error}") from error

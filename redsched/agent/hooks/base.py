@@ -14,7 +14,7 @@ with what it prints, for people.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ class HookRequest:
     """The other hosts that fitted when the claim was made, best first."""
     payload: Any = None
     """What the claim's request gives to the hook; None if it gives nothing."""
+    devices: Mapping[str, str] = field(default_factory=dict)
+    """The devices that the placement holds amounts of, by the names of their pools."""
     traceparent: str = ""
     """The span of this run (W3C Trace Context); '' without tracing."""
 
@@ -91,6 +93,8 @@ class HookRequest:
             "request_id": work.origin.request_id,
             "alternates": [host for host in self.alternates if host != self.host],
         }
+        if self.devices:
+            fields["devices"] = dict(self.devices)
         if self.payload is not None:
             fields["payload"] = self.payload
         if work.runtime_deadline_ms is not None:

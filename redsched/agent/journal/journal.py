@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from redsched.agent.device_pools import devices_of
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
@@ -45,6 +46,9 @@ _CLOCK = "clock"
 _CELL = "cell:"
 """The beginning of the names in `meta` of the hosts' cells; the name of the host follows."""
 
+_DEVICES = "devices:"
+"""The beginning of the names in `meta` of the hosts' devices; the name of the host follows."""
+
 MAX_IN_MEMORY = 20_000
 """The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
 
@@ -63,6 +67,8 @@ class Journal(JournalFile):
         self.limits: dict[tuple[str, str], int | None] = {}
         """When the work of held placements has to stop (the journal's time, ms), by host and `placed`; most have no
         limit. None: the journal of an earlier release does not have it."""
+        self.devices: dict[str, Mapping[str, str]] = {}
+        """The devices of each host by the names of their pools. Without an entry, it may have named some elsewhere."""
         self._store_clocks: dict[str, StoreClock] = {}
         self._cells: dict[str, str] = {}
         """The cells of the hosts, as the last agent represented them."""
@@ -143,6 +149,15 @@ class Journal(JournalFile):
         """Store the last measured usage of work that belongs to no claim."""
         self.pages[host].external = external
         return self._write_page(host)
+
+    def write_devices(self, host: str, devices: Mapping[str, str]) -> Awaitable[None]:
+        """Record the devices of a host by the names of their pools: a name must not pass to another device."""
+        self.devices[host] = dict(devices)
+        return self._write(sql.SET_META, (f"{_DEVICES}{host}", json.dumps(self.devices[host])))
+
+    def devices_of(self, host: str, work: JournalEntry) -> dict[str, str]:
+        """Return the devices that a placement holds amounts of, by the names of their pools."""
+        return devices_of([*work.amounts, *work.resizing_to], self.devices.get(host, {}))
 
     # -- placements
 
@@ -238,6 +253,9 @@ class Journal(JournalFile):
             self._connection.execute(sql.DELETE_STALE_LIMITS)
         known = {(host, placed): ends_at_ms for host, placed, ends_at_ms in self._connection.execute(sql.LIMITS)}
         self._cells = {name.removeprefix(_CELL): cell for name, cell in meta.items() if name.startswith(_CELL)}
+        self.devices = {
+            name.removeprefix(_DEVICES): json.loads(text) for name, text in meta.items() if name.startswith(_DEVICES)
+        }
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
         for row in self._connection.execute(sql.PLACEMENTS):

@@ -22,11 +22,11 @@ from redsched.agent.machine.gpu_pools import gpu_pools
 from redsched.agent.machine.labels import machine_labels
 from redsched.agent.machine.numa_pools import NumaPools
 from redsched.agent.machine.nvidia import Gpus, load_nvml
-from redsched.agent.machine.pci import read_devices
+from redsched.agent.machine.pci import PciDevice, read_devices
 from redsched.agent.machine.pci_pools import pci_pools
 from redsched.agent.machine.pci_spec import read_specs
 from redsched.agent.machine.sysfs import SYS, read_text
-from redsched.agent.machine.usage import Usage, cgroup_pids, measure
+from redsched.agent.machine.usage import Usage, measure
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory
 from redsched.model.validation import check_name
@@ -103,12 +103,20 @@ class MachineCollector:
         gpus = self._gpus.read()
         # GPUs that the driver manages are offered in shares, and therefore not as PCI devices.
         shared = {gpu.address for gpu in gpus}
-        devices = [one for one in read_devices(self._sys) if one.address not in shared] if self._specs else []
+        found = read_devices(self._sys) if self._specs else []
+        devices = [one for one in found if one.address not in shared and not self._is_shared(one)]
         return [
             numa,
             pci_pools(devices, self._specs, numa.pools.keys()),
-            gpu_pools(gpus, _pids(usage) if gpus else None, numa.pools.keys(), self._sys),
+            gpu_pools(gpus, usage.by_device if usage.complete else None, numa.pools.keys(), self._sys),
         ]
+
+    def _is_shared(self, device: PciDevice) -> bool:
+        """Return whether a device is a GPU of the driver, which may not answer just now: it has failed, or restarts.
+
+        Another claim may hold the GPU then, so it is a device to pass through only once another driver has it.
+        """
+        return self._gpus.is_installed and device.is_nvidia_gpu and device.driver in ("", "nvidia")
 
     def _report(self, inventories: dict[str, Inventory], parts: Sequence[Part]) -> HostReport:
         metrics = {
@@ -189,11 +197,6 @@ def _dedicated_cpus(settings: Settings, sys: Path) -> frozenset[int]:
             f"set REDSCHED_DEDICATED_CPUS to CPUs of {read_text(sys / 'devices/system/cpu/online') or 'no list'}"
         )
     return dedicated
-
-
-def _pids(usage: Usage) -> frozenset[int] | None:
-    """Return the processes of the claims' own work; None if it could not be identified."""
-    return usage.pids.union(*map(cgroup_pids, usage.cgroups)) if usage.complete else None
 
 
 def _cpu_traits() -> frozenset[str]:

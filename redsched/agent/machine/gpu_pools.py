@@ -1,7 +1,11 @@
-"""Report GPUs as pools: a thousand shares of each, its memory, its model as a trait, and its usage."""
+"""Report GPUs as pools: a thousand shares of each, its memory, its model as a trait, and its usage.
+
+A pool is named by the number that the driver gives the GPU now, and says which GPU it is: `redsched.agent.device_pools`
+keeps the name with the GPU.
+"""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from redsched.agent.collectors.component import Part
@@ -17,20 +21,24 @@ SHARES = 1000
 LONGEST_TRAIT = 64
 
 
-def gpu_pools(gpus: Sequence[Gpu], claimed: Collection[int] | None, nodes: Collection[str], sys: Path = SYS) -> Part:
+def gpu_pools(
+    gpus: Sequence[Gpu], claimed: Mapping[str, Collection[int]] | None, nodes: Collection[str], sys: Path = SYS
+) -> Part:
     """Return the GPUs as pools, each below the pool in `nodes` that is its NUMA node.
 
-    `claimed` has the pids of the claims' own work: what other processes hold of a GPU is external usage. It is None if
-    processes could not be attributed to claims.
+    `claimed` has the pids of the work of the claims that hold each device: what other processes hold of a GPU is
+    external usage, also if they belong to a claim that holds another GPU. It is None if processes could not be
+    attributed to claims.
     """
     pools, unexplained, metrics = dict[str, Pool](), dict[str, int](), dict[str, float]()
     for gpu in gpus:
         name, node = f"gpu{gpu.number}", f"numa{numa_node(sys / DEVICES / gpu.address)}"
-        pools[name] = Pool(_inventories(gpu), node if node in nodes else "", frozenset({trait_of(gpu.model)}))
+        parent, traits = node if node in nodes else "", frozenset({trait_of(gpu.model)})
+        pools[name] = Pool(_inventories(gpu), parent, traits, gpu.device)
         if gpu.percent is not None:
             metrics[f"{name}.percent"] = float(gpu.percent)
         if claimed is not None:
-            unexplained |= {f"{name}/{one}": amount for one, amount in _unexplained(gpu, claimed)}
+            unexplained |= {f"{name}/{one}": amount for one, amount in _unexplained(gpu, claimed.get(gpu.device, ()))}
     return Part(pools, unexplained, frozenset(unexplained), metrics)
 
 

@@ -21,13 +21,16 @@ _log = logs.get_logger("redsched.agent")
 class Gpu:
     """One GPU as the driver reports it now; `number` is the driver's index, as nvidia-smi shows it.
 
-    `address` is that of its PCI device, as sysfs writes it. `processes` maps the pids that compute on it to the bytes
-    that they hold there. `memory_bytes` is 0, and `processes` and `percent` are None, if the driver does not know.
+    The number moves when a GPU before it falls off the bus. `device` does not: it is the GPU's UUID, or the address of
+    a GPU that has none. `address` is that of its PCI device, as sysfs writes it. `processes` maps the pids that compute
+    on it to the bytes that they hold there. `memory_bytes` is 0, and `processes` and `percent` are None, if the driver
+    does not know.
     """
 
     number: int
     model: str
     address: str
+    device: str
     memory_bytes: int
     processes: Mapping[int, int] | None = None
     percent: int | None = None
@@ -40,6 +43,11 @@ class Gpus:
         self._nvml: Any = nvml
         self._is_open = False
         self._failure = ""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the binding is installed, so that GPUs of the driver are offered in shares."""
+        return self._nvml is not None
 
     def read(self) -> list[Gpu]:
         """Return the GPUs that respond. A failure is logged if it differs from the last one."""
@@ -73,14 +81,26 @@ class Gpus:
 
     def _read(self, number: int) -> Gpu:
         handle = self._nvml.nvmlDeviceGetHandleByIndex(number)
+        address = _address(_text(self._nvml.nvmlDeviceGetPciInfo(handle).busId))
         return Gpu(
             number=number,
             model=_text(self._nvml.nvmlDeviceGetName(handle)),
-            address=_address(_text(self._nvml.nvmlDeviceGetPciInfo(handle).busId)),
+            address=address,
+            device=self._uuid(handle) or address,
             memory_bytes=self._ask(lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).total, otherwise=0),
             processes=self._ask(lambda: self._processes(handle), otherwise=None),
             percent=self._ask(lambda: int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu), otherwise=None),
         )
+
+    def _uuid(self, handle: Any) -> str:
+        """Return the UUID of a GPU; '' if GPUs of its kind have none. Any other failure is one of the GPU.
+
+        If it got its address instead, it would be another device until the driver knows its UUID again.
+        """
+        try:
+            return _text(self._nvml.nvmlDeviceGetUUID(handle))
+        except self._nvml.NVMLError_NotSupported:
+            return ""
 
     def _processes(self, handle: Any) -> Mapping[int, int] | None:
         running = self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)

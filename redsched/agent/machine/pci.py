@@ -8,13 +8,16 @@ from redsched.agent.machine.sysfs import SYS, read_number, read_text
 DEVICES = "bus/pci/devices"
 """Path in sysfs, with a directory for each device, named by its address."""
 
+NVIDIA, DISPLAY = "10de", "03"
+"""The vendor, and the beginning of the class of its display and 3D controllers."""
+
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
     """One PCI function. `vendor` and `product` are four hexadecimal digits; `address` is like `0000:3b:00.0`.
 
     `numa_node` is -1 if the firmware names none. `physical` is the address of a virtual function's physical function,
-    '' for all other functions.
+    '' for all other functions. `kind` is its class in hexadecimal digits, `driver` the driver that it is bound to.
     """
 
     address: str
@@ -22,6 +25,13 @@ class PciDevice:
     product: str
     numa_node: int = -1
     physical: str = ""
+    kind: str = ""
+    driver: str = ""
+
+    @property
+    def is_nvidia_gpu(self) -> bool:
+        """Whether it is a whole GPU of NVIDIA."""
+        return self.vendor == NVIDIA and self.kind.startswith(DISPLAY) and not self.physical
 
 
 def read_devices(sys: Path = SYS) -> list[PciDevice]:
@@ -38,6 +48,8 @@ def _read(folder: Path) -> PciDevice:
         product=_id(folder / "device"),
         numa_node=numa_node(folder),
         physical=_target(folder / "physfn"),
+        kind=_id(folder / "class"),
+        driver=_target(folder / "driver"),
     )
 
 

@@ -5,8 +5,8 @@ cannot be read counts as external, which may waste room, but never offers room t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -23,7 +23,8 @@ START_TOLERANCE_S = 0.02
 class Usage:
     """The usage of all claims' work together. `complete` is False if the work of some claim could not be identified.
 
-    `cgroups` are those that hooks named; `pids` are the processes of the other work, with their children.
+    `cgroups` are those that hooks named; `pids` are the processes of the other work, with their children. `by_device`
+    has the processes, in cgroups too, of the work whose claims hold each device.
     """
 
     memory_bytes: int
@@ -31,20 +32,28 @@ class Usage:
     complete: bool
     cgroups: frozenset[str]
     pids: frozenset[int]
+    by_device: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def measure(works: Sequence[Work], cgroups: Path = CGROUPS) -> Usage:
     """Measure the usage of `works`. A claim whose hook named neither pids nor a cgroup makes it incomplete."""
-    named = [work.named for work in works if work.named is not None and _is_measurable(work.named)]
-    groups = frozenset(one.cgroup for one in named if one.cgroup)
-    processes = _with_children(one for one in named if not one.cgroup)
+    known = [(work, work.named) for work in works if work.named is not None and _is_measurable(work.named)]
+    groups = frozenset(named.cgroup for _, named in known if named.cgroup)
+    families = _families([{} if named.cgroup else named.pids for _, named in known])
+    processes = list({process.pid: process for family in families for process in family}.values())
+    by_device: defaultdict[str, set[int]] = defaultdict(set)
+    for (work, named), family in zip(known, families, strict=True):
+        for device in work.devices:
+            by_device[device].update(process.pid for process in family)
+            by_device[device].update(cgroup_pids(named.cgroup, cgroups) if named.cgroup else ())
     return Usage(
         memory_bytes=sum(cgroup_memory_bytes(group, cgroups) for group in groups)
         + sum(_memory_bytes(process) for process in processes),
         cpu_s=sum(cgroup_cpu_s(group, cgroups) for group in groups) + sum(_cpu_s(process) for process in processes),
-        complete=len(named) == len(works),
+        complete=len(known) == len(works),
         cgroups=groups,
         pids=frozenset(process.pid for process in processes),
+        by_device={device: frozenset(pids) for device, pids in by_device.items()},
     )
 
 
@@ -60,25 +69,29 @@ def _is_measurable(named: Named) -> bool:
     return bool(named.cgroup or named.pids)
 
 
-def _with_children(named: Iterable[Named]) -> list[psutil.Process]:
-    """Return the named processes that still run and all their descendants, each once."""
-    roots = {pid: started for one in named for pid, started in one.pids.items()}
-    if not roots:
-        return []
-    children: dict[int, list[psutil.Process]] = defaultdict(list)
-    for process in psutil.process_iter(["ppid"]):
+def _families(works: Sequence[Mapping[int, float]]) -> list[list[psutil.Process]]:
+    """Return the processes of each work, of which pids and start times are named, that still run.
+
+    Their descendants count too, each once.
+    """
+    children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
+    for process in psutil.process_iter(["ppid"]) if any(works) else ():
         children[process.info["ppid"] or 0].append(process)
+    return [_with_descendants(roots, children) for roots in works]
+
+
+def _with_descendants(roots: Mapping[int, float], children: Mapping[int, list[psutil.Process]]) -> list[psutil.Process]:
     found: dict[int, psutil.Process] = {}
     waiting = list(_still_running(roots))
     while waiting:
         process = waiting.pop()
         if process.pid not in found:
             found[process.pid] = process
-            waiting.extend(children[process.pid])
+            waiting.extend(children.get(process.pid, ()))
     return list(found.values())
 
 
-def _still_running(roots: dict[int, float]) -> Iterator[psutil.Process]:
+def _still_running(roots: Mapping[int, float]) -> Iterator[psutil.Process]:
     for pid, started in roots.items():
         try:
             process = psutil.Process(pid)

@@ -125,6 +125,11 @@ class RestCellLink:
         """POST .../raise-epoch."""
         return wire.outcome_from(await self._post(f"/v1/agent/hosts/{host}/raise-epoch", {"above": above}))
 
+    async def devices(self, host: str) -> dict[str, str]:
+        """GET .../devices."""
+        reply = await self._client.call("GET", f"/v1/agent/hosts/{host}/devices", query=self._query)
+        return dict(reply["devices"])
+
     async def inboxes(self, hosts: Sequence[str]) -> list[list[InboxEntry]]:
         """POST /v1/agent/inboxes, without waiting."""
         found = dict[str, Sequence[InboxEntry]]()

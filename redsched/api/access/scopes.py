@@ -97,6 +97,7 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/agent/claims"): OWN_HOSTS,
     ("PUT", "/v1/agent/hosts/{host}/report"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/attest"): OWN_HOSTS,
+    ("GET", "/v1/agent/hosts/{host}/devices"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/raise-epoch"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/texts/missing"): OWN_HOSTS,
     ("GET", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): OWN_HOSTS,

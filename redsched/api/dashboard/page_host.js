@@ -62,6 +62,7 @@ function pools(host, claims) {
   const nested = (parent) => (children.get(parent) ?? []).map(([name, pool]) =>
     h("section", { class: "pool" }, h("h3", {}, name),
       pool.traits.length ? h("p", { class: "faint" }, pool.traits.join(" ")) : null,
+      pool.device ? h("p", { class: "faint" }, `device ${pool.device}`) : null,
       bars(slots.get(name), host.name, claims), nested(name)));
   return [own, ...nested("")];
 }

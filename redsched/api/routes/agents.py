@@ -34,6 +34,7 @@ from redsched.schema.responses import (
     AgentAnswer,
     AttestedAnswer,
     ClaimIdsAnswer,
+    DevicesAnswer,
     HeartbeatsAnswer,
     HeldClaimsAnswer,
     InboxesAnswer,
@@ -176,6 +177,19 @@ async def attest_host(request: Request, host: HostName, query: InCell) -> Respon
     held, foreign = await without_foreign(caller, store, host, asked.held)
     found = await agents(request).attest(store, host, asked.epoch, asked.agent, held, asked.ended, asked.lease_s)
     return responses.answer(AttestedAnswer.of(replace(found, drop=(*found.drop, *foreign))))
+
+
+@router.get(
+    "/hosts/{host}/devices",
+    summary="Read the devices of a host",
+    responses=answers({200: DevicesAnswer}, InvalidRequest, NotFound),
+)
+async def read_devices(request: Request, host: HostName, query: InCell) -> Response:
+    """Return the devices of the host's last report, by the names of their pools: an agent whose journal was lost asks.
+
+    None for an unknown host.
+    """
+    return responses.answer({"devices": await store_in(request, query).hosts.devices(host)})
 
 
 @router.post(

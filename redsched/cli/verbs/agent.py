@@ -1,12 +1,15 @@
 """`redsched agent`: the agent alone, for deployments with a machine for each component."""
 
+import asyncio
 from typing import Annotated
 
 import typer
 
 from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
+from redsched.agent.forget import forget_device
 from redsched.agent.run import run as run_agent
+from redsched.cli import tables
 from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import Url
 from redsched.cli.shutdown import run_until_ended
@@ -57,6 +60,15 @@ def agent(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow plain http to an API on another machine.")
     ] = False,
+    forget: Annotated[
+        str,
+        typer.Option(
+            "--forget-device",
+            metavar="POOL",
+            help="Only forget the device of a pool that was replaced for good: another one may get the pool's name.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Run the agent of this machine until Ctrl-C: report the host and run its claims.
 
@@ -67,6 +79,9 @@ def agent(
     if insecure:
         chosen["api_insecure"] = True
     settings = settings_for(url, is_service=True).model_copy(update=chosen)
-    store = "" if settings.api else checked_url(settings)
     hosts = read_fleet(fleet, settings.lease_s) if fleet else [load_collector(collector, settings)]
+    if forget:
+        tables.say(f"pool {forget} is not device {asyncio.run(forget_device(settings, hosts, forget))} any more")
+        return
+    store = "" if settings.api else checked_url(settings)
     run_until_ended(run_agent(settings, store, hosts))

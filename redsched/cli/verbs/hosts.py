@@ -25,7 +25,7 @@ SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL"
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
-POOL_HEADS = ("POOL", "PARENT", "TRAITS")
+POOL_HEADS = ("POOL", "PARENT", "TRAITS", "DEVICE")
 
 Reason = Annotated[
     str, typer.Option("--reason", help="Why, as one line: shown until the host is enabled.", show_default=False)
@@ -53,7 +53,7 @@ def show(name: HostArgument, as_json: AsJson = False, cell: InCell = "", where: 
     _show_draining(view)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in in_names(view.slots)), "no slots")
     if view.pools:
-        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in in_names(view.pools))
+        rows = ((name, pool.parent, " ".join(sorted(pool.traits)), pool.device) for name, pool in in_names(view.pools))
         tables.show_table(POOL_HEADS, rows, "")
     if view.reservation:
         until = formats.time_and_age(view.reservation_until_ms or 0)

@@ -374,7 +374,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         labels=keyed("label.", fields),
         metrics={name: number(value) for name, value in keyed("metric.", fields).items()},
         claims=claims,
-        pools=_pools(keyed("pool.", fields), traits),
+        pools=_pools(keyed("pool.", fields), traits, keyed("device.", fields)),
         aggregates=frozenset(keyed("aggregate.", fields)),
         draining=draining_of(fields, cell.updater.now_ms(), cell.updater.epoch),
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
@@ -388,13 +388,15 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
     )
 
 
-def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolView]:
+def _pools(parents: Mapping[str, str], traits: Iterable[str], devices: Mapping[str, str]) -> dict[str, PoolView]:
     """Return pools by name. The store has the host itself as parent `/`, and a pool's trait as `gpu0/CUSTOM_GPU_T4`."""
     of: dict[str, set[str]] = {name: set() for name in parents}
     for pool, slash, trait in (one.rpartition("/") for one in traits):
         if slash and pool in of:
             of[pool].add(trait)
-    return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
+    return {
+        name: PoolView(parents[name].strip("/"), frozenset(of[name]), devices.get(name, "")) for name in sorted(parents)
+    }
 
 
 async def _restore_alternates(cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:

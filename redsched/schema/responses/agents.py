@@ -64,6 +64,12 @@ class ClaimIdsAnswer(Answer):
     ids: dict[str, list[str]]
 
 
+class DevicesAnswer(Answer):
+    """The devices of a host, by the names of their pools."""
+
+    devices: dict[str, str]
+
+
 class HeldClaimsAnswer(Answer):
     """Claims with a placement on one of the hosts, by id, each with its fields as the store has them."""
 

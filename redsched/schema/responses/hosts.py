@@ -34,6 +34,9 @@ class PoolAnswer(Answer, shows=PoolView):
 
     parent: str
     traits: list[str]
+    device: Annotated[
+        str, Field(description="The device that the pool is: its UUID, or PCI address. Empty if it is none.")
+    ] = ""
 
 
 class UnmovableAnswer(Answer):

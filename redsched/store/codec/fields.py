@@ -40,6 +40,7 @@ TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not returned."""
 DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then", "epoch")
+DEVICE = "device."
 HOSTS_DIGEST = "hosts_digest"
 MAX_WARNINGS = 500
 """The most characters kept of what can never be claimed on a host."""
@@ -102,6 +103,8 @@ def attribute_fields(report: HostReport) -> dict[str, str]:
     values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
     for name, pool in report.pools.items():
         values[f"pool.{name}"] = pool.parent or ROOT
+        if pool.device:
+            values[f"{DEVICE}{name}"] = pool.device
         values.update((f"trait.{name}/{trait}", "1") for trait in sorted(_pool_traits(name, pool)))
     values.update((f"label.{key}", value) for key, value in report.labels.items())
     values.update((f"metric.{key}", repr(float(value))) for key, value in report.metrics.items())

@@ -8,7 +8,7 @@ from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
 from redsched.model.validation import parse_int
 from redsched.origin import Origin
 from redsched.store.client.reads import exchange
-from redsched.store.codec.fields import DRAINING_FIELDS, attribute_fields, draining_of, host_fields
+from redsched.store.codec.fields import DEVICE, DRAINING_FIELDS, attribute_fields, draining_of, host_fields
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     AttestAnswer,
@@ -61,6 +61,11 @@ class HostCommands:
         pairs = (zip(fields, values, strict=True) for values in found)
         known = ({field: value for field, value in one if value is not None} for one in pairs)
         return dict(zip(names, known, strict=True))
+
+    async def devices(self, name: str) -> dict[str, str]:
+        """Return the devices of a host's pools, by the names of the pools."""
+        [attributes] = await self._cell.hashes([self._cell.keys.attributes(name)])
+        return {field[len(DEVICE) :]: value for field, value in attributes.items() if field.startswith(DEVICE)}
 
     async def flat(self, names: Sequence[str]) -> dict[str, list[str]]:
         """Return by name those of the hosts that exist, each with the fields of both hashes: field, value ...

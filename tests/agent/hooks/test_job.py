@@ -203,11 +203,11 @@ def test_a_job_whose_stop_came_first_is_not_started(hook: Hook) -> None:
 
 def test_a_job_has_the_variables_of_its_claim(hook: Hook) -> None:
     slots = {"VCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 1000, "gpu3/CUSTOM_GPU_MILLI": 500, "gpu3/CUSTOM_GPU_MEMORY_MB": 9}
-    hook.claim = {"slots": slots, "claim_id": "job-b"}
+    hook.claim = {"slots": slots, "claim_id": "job-b", "devices": {"gpu3": "GPU-86f37a43"}}
     hook.start("env", claims=["job-a", "job-b"], env={"MINE": "1"})
     hook.status()
     found = dict(line.split("=", 1) for line in hook.log().splitlines())
-    wanted = {"CUDA_VISIBLE_DEVICES": "0,3", "JOB_RANK": "1", "JOB_SIZE": "2", "MINE": "1"}
+    wanted = {"CUDA_VISIBLE_DEVICES": "0,GPU-86f37a43", "JOB_RANK": "1", "JOB_SIZE": "2", "MINE": "1"}
     assert wanted.items() <= found.items()
     assert (found["JOB_CLAIM"], found["JOB_HOST"]) == ("job-b", "h1")
 

@@ -192,17 +192,36 @@ def test_unnamed_work_leaves_nothing_of_the_pools_trusted(tree: SysTree) -> None
 def test_the_processes_of_claims_are_no_foreign_load_of_a_gpu(tree: SysTree) -> None:
     me = os.getpid()
     nvml = StandInNvml([StandInGpu(processes={me: GIB})])
-    work = Work("a", Named(pids={me: start_time(me) or 0.0}))
-    assert machine(tree, nvml, **EVERYTHING).look([work]).unexplained["gpu0/CUSTOM_GPU_MILLI"] == 0
+    named = Named(pids={me: start_time(me) or 0.0})
+    own, other = (Work("a", named, devices=frozenset({device})) for device in ("GPU-5fd4f087", "GPU-86f37a43"))
+    collector = machine(tree, nvml, **EVERYTHING)
+    assert collector.look([own]).unexplained["gpu0/CUSTOM_GPU_MILLI"] == 0
+    assert collector.look([other]).unexplained["gpu0/CUSTOM_GPU_MILLI"] == 63, "its claim holds another GPU"
+    assert collector.look([other, own]).unexplained["gpu0/CUSTOM_GPU_MILLI"] == 0, "one of two placements in a move"
 
 
 def test_what_the_gpu_driver_has_is_no_device_to_pass_through(tree: SysTree) -> None:
-    """The driver uses one of two equal GPUs; the other one may be bound to vfio-pci."""
+    """The driver uses one of two equal GPUs; the other one is bound to vfio-pci."""
     entry = {"vendor_id": "10de", "resource_class": "PGPU"}
     report = machine(tree, StandInNvml([StandInGpu()]), pci_devices=[entry]).look([]).report
     assert report.slots()["pci-PGPU/PGPU"] == Inventory(1)
     report = machine(tree, pci_devices=[entry]).look([]).report
     assert report.slots()["pci-PGPU/PGPU"] == Inventory(2)
+
+
+@pytest.mark.parametrize("nvml", [StandInNvml(broken="Driver Not Loaded"), StandInNvml([StandInGpu(failing={"uuid"})])])
+def test_a_gpu_that_the_driver_does_not_know_just_now_is_no_device_either(tree: SysTree, nvml: StandInNvml) -> None:
+    """A claim may hold a share of it. `0000:5e:00.0` is bound to vfio-pci, and a virtual function is no whole GPU."""
+    tree.device("0000:60:00.0", "10de", "1eb8", kind="030200", driver="nvidia")
+    tree.device("0000:61:00.0", "10de", "1eb8", kind="030000")
+    tree.device("0000:62:00.0", "10de", "1eb8", kind="030200", driver="vfio-pci")
+    tree.device("0000:60:00.4", "10de", "1eb8", kind="030200", driver="nvidia", physical="0000:60:00.0")
+    entry = {"vendor_id": "10de", "address": "0000:6*", "resource_class": "PGPU"}
+    found = machine(tree, nvml, pci_devices=[entry]).look([]).report.slots()
+    assert {slot: one.total for slot, one in found.items() if "PGPU" in slot} == {
+        "pci-PGPU/PGPU": 1,
+        "pci-0000-60-00.0/PGPU": 1,
+    }
 
 
 @pytest.mark.parametrize(

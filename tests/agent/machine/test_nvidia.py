@@ -16,12 +16,23 @@ MIB = 2**20
 
 
 def test_the_driver_is_asked_for_each_gpu() -> None:
-    second = StandInGpu(b"NVIDIA A100-SXM4-40GB", b"00000001:AF:00.0", 40 * GIB, 93, {7: 3 * GIB, 8: None})
+    second = StandInGpu(
+        b"NVIDIA A100-SXM4-40GB", b"00000001:AF:00.0", 40 * GIB, 93, {7: 3 * GIB, 8: None}, uuid=b"GPU-86f37a43"
+    )
     gpus = Gpus(StandInNvml([StandInGpu(), second]).module)
     assert gpus.read() == [
-        Gpu(0, "Tesla T4", "0000:3b:00.0", 16 * GIB, {}, 7),
-        Gpu(1, "NVIDIA A100-SXM4-40GB", "0001:af:00.0", 40 * GIB, {7: 3 * GIB, 8: 0}, 93),
+        Gpu(0, "Tesla T4", "0000:3b:00.0", "GPU-5fd4f087", 16 * GIB, {}, 7),
+        Gpu(1, "NVIDIA A100-SXM4-40GB", "0001:af:00.0", "GPU-86f37a43", 40 * GIB, {7: 3 * GIB, 8: 0}, 93),
     ]
+
+
+def test_a_gpu_without_uuid_is_known_by_its_address() -> None:
+    assert [gpu.device for gpu in Gpus(StandInNvml([StandInGpu(uuid="")]).module).read()] == ["0000:3b:00.0"]
+
+
+def test_a_gpu_whose_uuid_cannot_be_read_now_is_left_out() -> None:
+    """By its address it would be another device, and be given out beside the claims that it has."""
+    assert Gpus(StandInNvml([StandInGpu(failing={"uuid"})]).module).read() == []
 
 
 def test_without_the_binding_there_are_no_gpus() -> None:
@@ -61,7 +72,7 @@ def test_one_gpu_that_fails_leaves_the_others_under_their_numbers() -> None:
 def test_what_a_gpu_cannot_tell_is_left_out() -> None:
     (gpu,) = Gpus(StandInNvml([StandInGpu(failing={"memory", "percent", "processes"})]).module).read()
     assert (gpu.memory_bytes, gpu.percent, gpu.processes) == (0, None, None)
-    part = gpu_pools([gpu], frozenset(), ())
+    part = gpu_pools([gpu], {}, ())
     assert part.pools["gpu0"].inventories == {"CUSTOM_GPU_MILLI": Inventory(1000)}
     assert (part.unexplained, part.trusted, part.metrics) == ({}, frozenset(), {})
 
@@ -70,15 +81,15 @@ def test_a_gpu_is_a_pool_in_the_numa_node_of_its_device(tmp_path: Path) -> None:
     tree = SysTree(tmp_path)
     tree.device("0000:3b:00.0", "10de", "1eb8", numa=1)
     gpus = [
-        Gpu(0, "Tesla T4", "0000:3b:00.0", 16 * GIB, {}, 7),
-        Gpu(1, "Tesla T4", "0000:5e:00.0", 16 * GIB, {}, None),
+        Gpu(0, "Tesla T4", "0000:3b:00.0", "GPU-a", 16 * GIB, {}, 7),
+        Gpu(1, "Tesla T4", "0000:5e:00.0", "GPU-b", 16 * GIB, {}, None),
     ]
-    part = gpu_pools(gpus, frozenset(), {"numa0", "numa1"}, tmp_path)
+    part = gpu_pools(gpus, {}, {"numa0", "numa1"}, tmp_path)
     has = {"CUSTOM_GPU_MILLI": Inventory(1000), "CUSTOM_GPU_MEMORY_MB": Inventory(16384)}
     trait = frozenset({"CUSTOM_GPU_T4"})
-    assert part.pools == {"gpu0": Pool(has, "numa1", trait), "gpu1": Pool(has, "", trait)}
+    assert part.pools == {"gpu0": Pool(has, "numa1", trait, "GPU-a"), "gpu1": Pool(has, "", trait, "GPU-b")}
     assert part.metrics == {"gpu0.percent": 7.0}
-    assert gpu_pools(gpus, frozenset(), (), tmp_path).pools["gpu0"].parent == "", "NUMA pools are off"
+    assert gpu_pools(gpus, {}, (), tmp_path).pools["gpu0"].parent == "", "NUMA pools are off"
 
 
 @pytest.mark.parametrize(
@@ -89,17 +100,18 @@ def test_a_gpu_is_a_pool_in_the_numa_node_of_its_device(tmp_path: Path) -> None:
         ({7: 4 * GIB, 9: 4 * GIB}, 250, 4096),
         ({9: 1}, 1, 1),
         ({9: 0}, 1, 0),  # the driver does not report its memory
-        ({8: 10 * GIB, 9: 10 * GIB}, 1000, 20480),
+        ({8: 10 * GIB, 9: 10 * GIB}, 1000, 20480),  # of claims that hold another GPU
     ],
 )
 def test_what_other_processes_hold_is_external(processes: dict[int, int], shares: int, memory_mb: int) -> None:
-    part = gpu_pools([Gpu(0, "T4", "0000:3b:00.0", 16 * GIB, processes)], {7}, ())
+    claimed = {"GPU-a": {7}, "GPU-b": {8, 9}}
+    part = gpu_pools([Gpu(0, "T4", "0000:3b:00.0", "GPU-a", 16 * GIB, processes)], claimed, ())
     assert part.unexplained == {"gpu0/CUSTOM_GPU_MILLI": shares, "gpu0/CUSTOM_GPU_MEMORY_MB": memory_mb}
     assert part.trusted == part.unexplained.keys()
 
 
 def test_nothing_is_external_while_nobody_can_tell_whose_work_is_whose() -> None:
-    part = gpu_pools([Gpu(0, "T4", "0000:3b:00.0", 16 * GIB, {9: GIB})], None, ())
+    part = gpu_pools([Gpu(0, "T4", "0000:3b:00.0", "GPU-a", 16 * GIB, {9: GIB})], None, ())
     assert (part.unexplained, part.trusted) == ({}, frozenset())
 
 

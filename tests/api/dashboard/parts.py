@@ -12,7 +12,12 @@ GPU = {
     "external": {"VCPU": 3},
     "pools": {
         "numa0": {"inventories": {"PCPU": {"total": 16}}},
-        "gpu0": {"parent": "numa0", "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000}}, "traits": ["CUSTOM_GPU_T4"]},
+        "gpu0": {
+            "parent": "numa0",
+            "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000}},
+            "traits": ["CUSTOM_GPU_T4"],
+            "device": "GPU-5fd4f087",
+        },
     },
     "labels": {"note": HOSTILE},
 }

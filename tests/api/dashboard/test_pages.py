@@ -133,6 +133,7 @@ def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Browser, url:
 def test_the_page_of_a_host_shows_pools_claims_and_why_it_takes_none(page: Browser, url: str) -> None:
     enter(page, url, "reader", "#/host/gpu1")
     shows(page, "It takes claims.", "VCPU: 4 claimed, 3 external, 25 free of 32", "gpu0", "CUSTOM_GPU_T4", "render")
+    shows(page, "device GPU-5fd4f087")
     held = "[...document.querySelectorAll('.meter .claim')].map((one) => one.title).sort()"
     assert page.run(f"return {held}") == ["web-2: 4", "web-2: 500", "web-3: 4"]
     page.wait_for("[...document.querySelectorAll('table')].at(-1).innerText.includes('web-3')")

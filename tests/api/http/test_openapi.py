@@ -78,6 +78,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/agent/claims",
         "PUT /v1/agent/hosts/{host}/report",
         "POST /v1/agent/hosts/{host}/attest",
+        "GET /v1/agent/hosts/{host}/devices",
         "POST /v1/agent/hosts/{host}/raise-epoch",
         "POST /v1/agent/hosts/{host}/texts/missing",
         "GET /v1/agent/hosts/{host}/claims/{claim_id}/texts",

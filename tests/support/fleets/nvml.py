@@ -11,9 +11,13 @@ class NVMLError(Exception):
     """The error that the binding raises."""
 
 
+class NotSupported(NVMLError):
+    """The error that it raises for what a GPU does not have."""
+
+
 @dataclass
 class StandInGpu:
-    """The driver's data of one GPU. `failing` names the queries that raise an error."""
+    """The driver's data of one GPU. `failing` names the queries that raise an error. It may have no `uuid`."""
 
     name: str | bytes = "Tesla T4"
     bus_id: str | bytes = "00000000:3B:00.0"
@@ -21,6 +25,7 @@ class StandInGpu:
     percent: int = 7
     processes: dict[int, int | None] = field(default_factory=dict)
     failing: set[str] = field(default_factory=set)
+    uuid: str | bytes = "GPU-5fd4f087"
 
 
 @dataclass
@@ -32,6 +37,7 @@ class StandInNvml:
     opened: int = 0
     closed: int = 0
     NVMLError: type[Exception] = NVMLError
+    NVMLError_NotSupported: type[Exception] = NotSupported
 
     @property
     def module(self) -> ModuleType:
@@ -57,6 +63,11 @@ class StandInNvml:
 
     def nvmlDeviceGetPciInfo(self, handle: StandInGpu) -> Any:  # noqa: N802
         return SimpleNamespace(busId=handle.bus_id)
+
+    def nvmlDeviceGetUUID(self, handle: StandInGpu) -> str | bytes:  # noqa: N802
+        if not self._asked(handle, "uuid").uuid:
+            raise NotSupported("uuid: not supported")
+        return handle.uuid
 
     def nvmlDeviceGetMemoryInfo(self, handle: StandInGpu) -> Any:  # noqa: N802
         return SimpleNamespace(total=self._asked(handle, "memory").memory_bytes)

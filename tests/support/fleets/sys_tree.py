@@ -49,11 +49,23 @@ class SysTree:
         for cpu, socket in (sockets or {}).items():
             self.write(f"devices/system/cpu/cpu{cpu}/topology/physical_package_id", socket)
 
-    def device(self, address: str, vendor: str, product: str, numa: int = -1, physical: str = "") -> None:
-        """Write a PCI device; `physical`: the physical function of which it is a virtual one."""
+    def device(
+        self,
+        address: str,
+        vendor: str,
+        product: str,
+        numa: int = -1,
+        physical: str = "",
+        kind: str = "020000",
+        driver: str = "",
+    ) -> None:
+        """Write a PCI device; `physical`: the physical function of which it is a virtual one; `kind`: its class."""
         folder = f"bus/pci/devices/{address}"
         self.write(f"{folder}/vendor", f"0x{vendor}")
         self.write(f"{folder}/device", f"0x{product}")
         self.write(f"{folder}/numa_node", numa)
+        self.write(f"{folder}/class", f"0x{kind}")
+        if driver:
+            (self.root / folder / "driver").symlink_to(f"../../drivers/{driver}")
         if physical:
             (self.root / folder / "physfn").symlink_to(f"../{physical}")

@@ -153,7 +153,11 @@ def report() -> HostReport:
         labels={"rack": "r4"},
         metrics={"cpu.percent": 12.5},
         external={"VCPU": 2},
-        pools={"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_GPU_T4"}))},
+        pools={
+            "gpu0": Pool(
+                {"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_GPU_T4"}), device="GPU-5fd4f087"
+            )
+        },
     )
 
 

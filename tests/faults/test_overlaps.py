@@ -278,7 +278,8 @@ def all_is_repaired(it: World) -> None:
     """Check that no effect of any fault is left."""
     for wire in every(it.site.wires):
         assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
-    held = (*it.kept_away.values(), *it.disk_is_full.values(), *it.renamed.values(), *it.rezoned.values())
+    by_agent = (it.kept_away, it.disk_is_full, it.renamed, it.rezoned, it.lost_gpus)
+    held = itertools.chain(*(one.values() for one in by_agent))
     assert not any((*held, it.hook_looks, it.watcher.blind_for))
     assert set(it.site.clocks.values()) <= {"0"}  # type: ignore[attr-defined]
     assert all(one.runs for one in it.children.values())
@@ -405,6 +406,7 @@ async def test_what_one_fault_holds_stays_held_until_the_last_lets_go(tmp_path: 
         ("freeze", lambda: it.site.server.stands_still),  # type: ignore[attr-defined]
         ("evacuate", lambda: bool(it.kept_away[agent])),
         ("full-disk", lambda: bool(it.disk_is_full[agent])),
+        ("lost-gpu", lambda: bool(it.lost_gpus[agent])),
     ):
         first, second = (BY_NAME[name](it, struck(BY_NAME[name], number)) for number in range(2))
         assert await steps((first, "start"), (second, "start")) == []

@@ -326,6 +326,38 @@ def test_a_claim_that_waits_for_another_place_is_not_settled() -> None:
     assert "claim a is pending" in list(ends.settled(waiting, ["h1", "h2"]))
 
 
+def test_what_shrank_under_its_claims_may_hold_them_and_nothing_more() -> None:
+    shrunk, more = good(), good()
+    for view in (shrunk, more):
+        view.hosts["h2"]["capacity.VCPU"] = "1"
+    assert list(succession(good(), shrunk)) == []
+    more.claims["c"] = {"id": "c", "host": "h2", "state": "active", "token": "2-b.8", "amount.VCPU": "1"}
+    (problem,) = succession(shrunk, more)
+    assert problem == "host h2 holds more VCPU than it has, and got still more: ['c']"
+
+
+def test_a_name_that_passes_to_another_device_is_reported() -> None:
+    former, now = good(), good()
+    former.devices = {("h1", "gpu0"): "GPU-a", ("h1", "gpu1"): "GPU-b"}
+    now.devices = {("h1", "gpu1"): "GPU-b", ("h1", "gpu2"): "GPU-c"}
+    assert list(succession(former, now)) == []
+    now.devices["h1", "gpu0"] = "GPU-b"
+    assert list(succession(former, now)) == ["gpu0 of h1 was device GPU-a, and is GPU-b"]
+    read = view_of("c1", [("rs:{c1}:attributes:h1", "hash", ["device.gpu0", "GPU-a", "pool.gpu0", "/"])])
+    assert read.devices == {("h1", "gpu0"): "GPU-a"}
+
+
+def test_work_on_a_device_under_another_name_is_reported() -> None:
+    it = works()
+    slots = {"gpu0/CUSTOM_GPU_MILLI": 500}
+    it.start("h1", "c", Work(TOKEN, slots, devices={"gpu0": "GPU-h1-0"}))
+    it.start("h1", "d", Work(TOKEN, slots, devices={"gpu0": "GPU-h1-0"}))
+    assert it.broken == []
+    it.start("h1", "e", Work(TOKEN, slots, devices={"gpu1": "GPU-h1-0"}))
+    assert it.broken == ["GPU-h1-0 of h1 was gpu0, and is gpu1 for e"]
+    assert it.over_committed == 1
+
+
 def test_two_works_on_one_slot_are_reported_with_their_hosts() -> None:
     it = works()
     assert it.broken == []

@@ -8,9 +8,9 @@ from tests.faults.suite.processes import agent_process
 CAPACITIES = {
     "VCPU": agent_process.VCPU,
     "MEMORY_MB": agent_process.MEMORY_MB,
-    "gpu0/CUSTOM_GPU_MILLI": agent_process.GPU_MILLI,
+    **{f"gpu{number}/CUSTOM_GPU_MILLI": agent_process.GPU_MILLI for number in range(agent_process.GPUS)},
 }
-"""The capacity of a host; hosts without a GPU have that much less."""
+"""The capacity of a host; hosts without GPUs have that much less."""
 
 
 def hosts_of(agent: str) -> list[str]:

@@ -27,6 +27,8 @@ class Work:
     slots: Mapping[str, int]
     placed: str = ""
     """The placement of the work; '' for the one with this token."""
+    devices: Mapping[str, str] = field(default_factory=dict)
+    """The devices that it was started on, by the names of their pools."""
 
     @property
     def name(self) -> str:
@@ -47,6 +49,8 @@ class Works:
     over_committed: int = 0
     """The number of times that work was started on a host that had no room for it."""
     orders: Counter[str] = field(default_factory=Counter)
+    _pools: dict[str, str] = field(default_factory=dict)
+    """The pool of each device on which work was started."""
     _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
     def start(self, host: str, claim_id: str, work: Work) -> None:
@@ -63,6 +67,15 @@ class Works:
                 self.broken.append(
                     f"{host} runs {taken[slot]} {slot} of its {capacity} after starting {claim_id}: {ids}"
                 )
+        self._check_devices(host, claim_id, work)
+
+    def _check_devices(self, host: str, claim_id: str, work: Work) -> None:
+        """Check that work is started on a device under one name: by another it would be given out a second time."""
+        for pool, device in work.devices.items():
+            before = self._pools.setdefault(device, pool)
+            if before != pool:
+                self.over_committed += 1
+                self.broken.append(f"{device} of {host} was {before}, and is {pool} for {claim_id}")
 
     def stop(self, host: str, claim_id: str, placed: str) -> None:
         """Stop the work if it runs."""
@@ -91,7 +104,9 @@ class Works:
             self.stop(host, claim_id, str(order["placed"]))
         else:
             own = {slot: amount for slot, amount in slots.items() if not slot.startswith("pool:")}
-            self.start(host, claim_id, Work(str(order["token"]), own, str(order["placed"])))
+            devices = order.get("devices", {})
+            assert isinstance(devices, dict)
+            self.start(host, claim_id, Work(str(order["token"]), own, str(order["placed"]), devices))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Execute one request over HTTP."""

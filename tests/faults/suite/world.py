@@ -73,6 +73,8 @@ class World:
         """The faults that have given an agent's hosts other names, by agent."""
         self.begun_renamed: set[str] = set()
         """Agents whose present process started with other names: it must end by itself."""
+        self.lost_gpus: dict[str, set[object]] = {}
+        """The faults that have taken the first GPUs of an agent's machines away, by agent."""
         self.open_agents: set[str] = set()
         self.kept_away: dict[str, set[object]] = {}
         """The faults that prevent a process from being restarted, by process."""
@@ -187,6 +189,7 @@ class World:
                 "zones_on": len(self.rezoned.get(name, ())),
                 "journal": str(self.journal(name)),
                 "disk_is_full": is_full,
+                "lost_gpus": int(bool(self.lost_gpus.get(name))),
             }
         own = _owner(name)
         settings = {**SCHEDULER, "cells": self.site.cells, "durability": self.durability}

@@ -1,8 +1,8 @@
 """What must hold of the store at every instant, and from one instant to the next.
 
-A host or shared pool may hold more than it has only if a new epoch restored that: its hosts reported what runs on
-them, which is a fact. From then on the excess may only shrink. So an excess is compared with the previous instant,
-and not with redsched's own record of it.
+A host or shared pool may hold more than it has only if a new epoch restored that, or it has shrunk: its hosts reported
+what runs on them, or what they have, which is a fact. From then on the excess may only shrink. So an excess is compared
+with the previous instant, and not with redsched's own record of it.
 """
 
 from collections import Counter, defaultdict
@@ -120,19 +120,27 @@ def _room(view: View, owner: str, slot: str) -> int:
 
 
 def succession(former: View, now: View) -> Iterator[str]:
-    """Check changes between two instants: no excess grows, and no claim appears on a host that has not attested."""
+    """Check changes between two instants.
+
+    No excess grows, no claim appears on a host that has not attested, and no name of a pool passes to another device.
+    """
     # A primary that took over with fewer writes says the former epoch until something is written to it.
     is_same_epoch = former.epoch == now.epoch and former.seq <= now.seq
     before = over(former)
     for (owner, slot), held in over(now).items():
         if not is_same_epoch or not _had_spoken(former, owner):
             continue  # restored: facts
+        if _room(now, owner, slot) < _room(former, owner, slot):
+            continue  # it shrank under its claims
         if (owner, slot) not in before:
             yield f"{owner} came to hold more {slot} than it has, without a new epoch: {_ids(held)}"
         elif more := held - before[owner, slot]:
             yield f"{owner} holds more {slot} than it has, and got still more: {_ids(more)}"
     if is_same_epoch:
         yield from _unspoken(former, now)
+    for (host, pool), device in now.devices.items():
+        if (was := former.devices.get((host, pool), device)) != device:
+            yield f"{pool} of {host} was device {was}, and is {device}"
 
 
 def _ids(held: Iterable[tuple[str, str]]) -> list[str]:

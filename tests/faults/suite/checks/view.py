@@ -41,7 +41,7 @@ return found
 """
 
 Hash = dict[str, str]
-TRIED = "tried."
+TRIED, DEVICE = "tried.", "device."
 PLACEMENT = "placement."
 _OTHER = re.compile(re.escape(PLACEMENT) + r"(?P<placed>\d+-\w+\.\d+)\.(?P<word>.+)")
 
@@ -72,6 +72,8 @@ class View(Claims):
     """The store's time."""
     meta: Hash = field(default_factory=dict)
     hosts: dict[str, Hash] = field(default_factory=dict)
+    devices: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The devices of hosts, by host and pool."""
     kept: set[str] = field(default_factory=set)
     """The ended claims that are remembered without end."""
     groups: dict[str, Hash] = field(default_factory=dict)
@@ -160,7 +162,10 @@ def view_of(cell: str, objects: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.inboxes[name] = int(value[0])
         elif what == "deadlines":
             view.deadlines = {one: float(at) for one, at in fields.items()}
-        elif what not in ("attributes", "changes", "hosts"):
+        elif what == "attributes":
+            devices = (word for word in fields if word.startswith(DEVICE))
+            view.devices |= {(name, word.removeprefix(DEVICE)): fields[word] for word in devices}
+        elif what not in ("changes", "hosts"):
             view.others[named] = fields or value
     view.now_ms += int(view.meta.get(FIELD, "0")) * 1000
     return view

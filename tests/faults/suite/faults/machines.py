@@ -112,4 +112,31 @@ class Rezoned(Breakage):
             await self.world.revived(victim)
 
 
-ALL = (FullDisk, Clock, Renamed, Rezoned)
+class LostGpu(Breakage):
+    """The first GPU of each machine falls off the bus, and the driver counts the others anew; later it is back.
+
+    The name of a pool must not pass to another GPU: claims of the first one would run on the second, beside its own.
+    """
+
+    shape = Shape("lost-gpu", SETUPS, on="agent", most_victims=2, seconds=(1.0, 2.5))
+    loses = frozenset({"failed"})
+    holds_agents_up = True
+
+    async def start(self) -> None:
+        """Let the machines' agents see fewer GPUs."""
+        for victim in self.victims():
+            self.world.lost_gpus.setdefault(victim.name, set()).add(self)
+            victim.kill()
+            await victim.ended()
+
+    async def heal(self) -> None:
+        """Let them see all again."""
+        for victim in self.victims():
+            self.world.lost_gpus.get(victim.name, set()).discard(self)
+            victim.kill()
+            await victim.ended()
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+
+ALL = (FullDisk, Clock, Renamed, Rezoned, LostGpu)

@@ -16,24 +16,38 @@ from redsched.settings import Settings
 from tests.faults.suite.processes.speech import Ear, go_by, say, shift_clock
 from tests.support.store_clock import go_by_stores
 
-VCPU, MEMORY_MB, GPU_MILLI = 4, 4096, 1000
+VCPU, MEMORY_MB, GPU_MILLI, GPUS = 4, 4096, 500, 2
 ZONES = 3
 ROOM_LEFT = 8192
 """Smaller than any journal that has been written to."""
 
 
-def hosts_of(names: Sequence[str], lease_s: int, cell: str, zones_on: int = 0) -> list[HostReport]:
-    """Return the hosts of those names. They are equal except for their zones and a GPU on every second one.
+def hosts_of(names: Sequence[str], lease_s: int, cell: str, zones_on: int = 0, lost_gpus: int = 0) -> list[HostReport]:
+    """Return the hosts of those names. They are equal except for their zones and the GPUs of every second one.
 
-    `zones_on`: how many zones further than usual each is.
+    `zones_on`: how many zones further than usual each is. The first `lost_gpus` of each have fallen off the bus, and
+    the driver counts the others from 0.
     """
     inventories = {"VCPU": Inventory(VCPU), "MEMORY_MB": Inventory(MEMORY_MB)}
-    gpu = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(GPU_MILLI)})}
     zones = [f"az{(number + zones_on) % ZONES}" for number, _ in enumerate(names)]
     return [
-        HostReport(name, inventories, pools=gpu if number % 2 else {}, cell=cell, zone=zone, lease_s=lease_s)
+        HostReport(
+            name,
+            inventories,
+            pools=_gpus(name, lost_gpus) if number % 2 else {},
+            cell=cell,
+            zone=zone,
+            lease_s=lease_s,
+        )
         for number, (name, zone) in enumerate(zip(names, zones, strict=True))
     ]
+
+
+def _gpus(host: str, lost: int) -> dict[str, Pool]:
+    return {
+        f"gpu{number}": Pool({"CUSTOM_GPU_MILLI": Inventory(GPU_MILLI)}, device=f"GPU-{host}-{card}")
+        for number, card in enumerate(range(lost, GPUS))
+    }
 
 
 def fill_disk() -> None:
@@ -58,7 +72,8 @@ async def main() -> None:
     if words["disk_is_full"]:
         fill_disk()
     ready = asyncio.Event()
-    hosts = hosts_of(words["hosts"], settings.lease_s, settings.cells[0], words["zones_on"])
+    cell, changes = settings.cells[0], (words["zones_on"], words["lost_gpus"])
+    hosts = hosts_of(words["hosts"], settings.lease_s, cell, *changes)
     agent = asyncio.create_task(run(settings, words["url"], hosts, journal, ready))
     agent.add_done_callback(_ended)
     telling = asyncio.create_task(_tell(ready))

@@ -82,6 +82,20 @@ async def test_a_report_replaces_what_the_host_owns_and_no_claim(api: httpx.Asyn
     assert (found["slots"]["VCPU"]["total"], found["slots"]["VCPU"]["claimed"]) == (4, 2)
 
 
+async def test_members_of_a_group_count_where_a_report_says_that_their_host_is(api: httpx.AsyncClient) -> None:
+    """At once, as with an agent on the store; the claim shows it too."""
+    await api.put("/v1/server-groups/web", json={"policy": "anti-affinity", "by": "zone", "count_by": ["label:rack"]})
+    placed = await select(api, hosts=["h1"], server_group="web")
+    await put_host(api, "h1", zone="az9", labels={})
+    assert (await api.get("/v1/server-groups/web")).json()["counts"] == {
+        "host": {"h1": 1},
+        "zone": {"az9": 1},
+        "label:rack": {},
+    }
+    claim = (await api.get(f"/v1/claims/{placed['claim_id']}")).json()
+    assert claim["counted"] == {"zone": "az9"}
+
+
 async def test_reports_of_an_agent_count_in_their_order(api: httpx.AsyncClient) -> None:
     """A report without a higher number changes nothing; another journal is refused while the lease runs."""
     agent = {"journal": "j1", "nonce": "n1", "number": 5}

@@ -221,7 +221,7 @@ def _show_server_group(found: ServerGroupView) -> None:
         f"{group.name}  {group.policy} by {group.by}, at most {group.max_per_host}  {counted(found.members, 'member')}"
     )
     if how := group.breach(found.members, found.counts.get(group.by, {})):
-        print(formats.bad(f"its rule is broken: {how}"))
+        print(formats.bad(f"its rule is broken, unless claims are moving: {how}"))
     rows = ((by, where, count) for by, counted in found.counts.items() for where, count in in_names(counted))
     tables.show_table(("BY", "WHERE", "MEMBERS"), rows, "no members")
 

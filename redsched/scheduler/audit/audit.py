@@ -12,13 +12,13 @@ from dataclasses import replace
 from redsched.model import ClaimStatus
 from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
-from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
+from redsched.scheduler.audit.counts import Counted, SharedObjects, count_problems, legitimate_excess, read_counts
 from redsched.scheduler.audit.homes import audit_homes, repair_homes
 from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
 from redsched.scheduler.audit.hosts import legitimate_excess as host_over
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.audit.leftovers import leftover_problems
-from redsched.scheduler.audit.members import Topologies, broken_rules, group_states, member_problems, topologies_of
+from redsched.scheduler.audit.members import Whereabouts, group_states, member_problems, topologies_of
 from redsched.scheduler.audit.recheck import LOOKS, confirmed, with_repaired
 from redsched.scheduler.audit.repair import repair_problems
 from redsched.scheduler.audit.snapshot import read_cell
@@ -112,8 +112,10 @@ def _merged(reports: Sequence[AuditReport]) -> AuditReport:
 class _Findings:
     """Collects the findings of one pass over all hosts and claims of a cell, as they are read."""
 
-    def __init__(self, store: CellStore, clock: Clock, topologies: Topologies) -> None:
-        self._store, self._cell, self._clock, self._topologies = store, store.name, clock, topologies
+    def __init__(self, store: CellStore, clock: Clock, before: SharedObjects) -> None:
+        self._store, self._cell, self._clock = store, store.name, clock
+        groups = group_states(before)
+        self._topologies, self.members = topologies_of(groups), Whereabouts(groups)
         self.counted = Counted()
         self.problems: list[Problem] = []
         self.over: list[str] = []
@@ -128,6 +130,7 @@ class _Findings:
         self.problems += lease_problems(self._cell, load, deadlines, self._clock)
         self.problems += stuck_endings(self._cell, load, self._clock)
         self.problems += await member_problems(self._store, load, self._topologies)
+        self.members.take(host)
         if host_over(load):
             self.over.append(host.name)
 
@@ -140,7 +143,7 @@ async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """Return the findings of one pass over the cell, and the names of the texts that claims refer to."""
     # The clock is read before anything else, so that a deadline that passes during the audit does not count as overdue.
     clock, before = await store.tick(), await read_counts(store)
-    findings = _Findings(store, clock, topologies_of(group_states(before)))
+    findings = _Findings(store, clock, before)
     seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
@@ -148,5 +151,5 @@ async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     texts, seen.texts = seen.texts, Spread[bool]()
     await seen.free_in_slices()
     over = (*findings.over, *await legitimate_excess(after))
-    rules = tuple(broken_rules(group_states(after), findings.counted))
+    rules = tuple(findings.members.broken_rules(group_states(after)))
     return AuditReport(findings.hosts, findings.claims, problems, over, rules), texts

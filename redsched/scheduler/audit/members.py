@@ -3,15 +3,18 @@
 Labels are read after the claims of a host, so a suspicion counts only if further audits find it too.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from redsched.cache.entries import GroupState
-from redsched.scheduler.audit.counts import Counted, SharedObjects
+from redsched.model import HELD
+from redsched.scheduler.audit.counts import SharedObjects
 from redsched.scheduler.audit.hosts import Load
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
-from redsched.store.codec.fields import COUNTED
+from redsched.store.codec.fields import COUNTED, WRITTEN_OFF
 from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import AuditedHost
 
 LABEL = "label:"
 """What the topology of a label begins with."""
@@ -73,12 +76,32 @@ def _counted_by(fields: Mapping[str, str], topologies: Topologies) -> tuple[str,
     return ("zone", *(name[len(COUNTED) :] for name in sorted(fields) if name.startswith(COUNTED + LABEL)))
 
 
-def broken_rules(groups: Mapping[str, GroupState], counted: Counted) -> Iterator[str]:
-    """Yield the groups whose hard policy is broken, and how, by the claims that were read; no claim has done that."""
-    for name in sorted(groups):
-        counts: Mapping[str, int] = counted.expected.get(f"{Kind.SERVER_GROUP}:{name}", {})
-        group = groups[name].group
-        prefix = f"count.{group.by}="
-        domains = {field.removeprefix(prefix): number for field, number in counts.items() if field.startswith(prefix)}
-        if how := group.breach(counts.get("members", 0), domains):
-            yield f"{name}, {group.policy} by {group.by}: {how}"
+class Whereabouts:
+    """Where the members of groups with a hard policy are: each once, also while it moves, unless it is ending."""
+
+    def __init__(self, groups: Mapping[str, GroupState]) -> None:
+        self._groups = groups
+        self._counts: dict[str, Counter[str]] = {}
+
+    def take(self, host: AuditedHost) -> None:
+        """Count the claims that are mainly on a host, unless it was written off: its members are lost."""
+        if host.fields.get("epoch") == WRITTEN_OFF:
+            return
+        for fields in host.claims.values():
+            state = self._groups.get(fields.get("group", ""))
+            if state is not None and fields.get("host") == host.name and fields.get("state") in HELD:
+                by = state.group.by
+                domain = host.name if by == "host" else fields.get(f"{COUNTED}{by}", "")
+                self._counts.setdefault(state.name, Counter())[domain] += 1
+
+    def broken_rules(self, after: Mapping[str, GroupState]) -> Iterator[str]:
+        """Yield the groups whose hard policy is broken, and how. No claim has done that: hosts have changed.
+
+        `after` are the groups as they are now: of one that has changed since, a claim may have been seen twice.
+        """
+        for name, counts in sorted(self._counts.items()):
+            group, known = self._groups[name].group, {domain: number for domain, number in counts.items() if domain}
+            has_changed = name not in after or after[name].version != self._groups[name].version
+            how = "" if has_changed else group.breach(counts.total(), known)
+            if how:
+                yield f"{name}, {group.policy} by {group.by}: {how}"

@@ -9,7 +9,9 @@ from redsched.model import GroupPolicy, Request, ServerGroup
 from redsched.scheduler import StatusProblem
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
+from redsched.store.codec.keys import Kind
 from tests.scheduler.working import Work, at_work
+from tests.support.builders.cells import raw_client
 
 KIND = "rule-broken"
 
@@ -122,3 +124,17 @@ async def test_an_audit_lists_rules_that_are_broken(work: Work) -> None:
         ("web, anti-affinity by zone: members are 2 in az0, where 1 may be",),
     )
     assert await work.held() == {"h0": ["web-h0"], "h1": ["web-h1"]}
+
+
+async def test_a_claim_that_moves_breaks_no_rule(work: Work, clean_store: str) -> None:
+    """It counts at both places until it is active at the new one: members of an affinity group seem to be apart."""
+    await work.scheduler.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY, "zone"))
+    beside = frozenset({"h2"})  # so that it starts on h0
+    claim = await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("web",), exclude_hosts=beside))
+    await work.scheduler.migrations.move("web", claim.token, hosts=frozenset({"h1"}))
+    state = (await work.store.declared.read(Kind.SERVER_GROUP, ["web"]))["web"]
+    assert (state["count.zone=az0"], state["count.zone=az1"]) == ("1", "1")
+    assert (await work.scheduler.audit()).broken_rules == ()
+    async with raw_client(clean_store) as raw:
+        await raw.hset(work.store.keys.server_group("web"), "broken", "1")
+    assert await broken(work) == []

@@ -235,6 +235,12 @@ class PlayedOperator:
     async def write_off(self, hosts: Sequence[str]) -> None:
         pass
 
+    async def report(self, hosts: Sequence[str], cell: str) -> list[str]:
+        return []
+
+    async def remove(self, hosts: Sequence[str], cell: str) -> None:
+        pass
+
 
 SITES: dict[str, Any] = {"single": PlayedSingle, "sentinel": PlayedSentinel, "cluster": PlayedCluster}
 

@@ -18,7 +18,7 @@ from tests.faults.suite.checks import ends
 from tests.faults.suite.checks.ends import Journaled
 from tests.faults.suite.checks.ledger import Ledger
 from tests.faults.suite.checks.losses import came_back
-from tests.faults.suite.checks.rules import books, quota, succession
+from tests.faults.suite.checks.rules import books, homes, quota, succession
 from tests.faults.suite.checks.view import Look, View, together, view_of
 from tests.faults.suite.checks.watcher import Watcher
 from tests.faults.suite.fleet import agent_of, cell_of, hosts_in
@@ -509,6 +509,15 @@ def metered(here: range, there: range) -> Look:
         for number in numbers:
             with_more(view, host, f"m{number}", **{"amount.VCPU": "0", "project": QUOTA.project})
     return look
+
+
+def test_a_host_in_two_cells_is_reported() -> None:
+    assert list(homes({"c1": good(), "c2": other_cell()})) == []
+    twice = {"c1": good(), "c2": changed(lambda it: it.hosts.pop("h1"))}
+    assert list(homes(twice)) == ["host h2 is in c1 and in c2"]
+    watcher = Watcher(unread, [("c1", "c2")])
+    watcher.take(twice)
+    assert any("host h2 is in c1 and in c2" in problem for problem in watcher.broken)
 
 
 def test_a_project_that_comes_to_have_more_than_its_quota_is_reported() -> None:

@@ -6,16 +6,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from redsched.errors import NotFound, RedschedError, Unavailable
-from redsched.model import ENDING_OR_ENDED, EndReason, HostStatus
+from redsched.errors import ClaimState, NotFound, RedschedError, Unavailable
+from redsched.model import ENDING_OR_ENDED, EndReason, HostReport, HostStatus, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
+from redsched.store.cell import CellStore
+from redsched.store.store import Store
 from tests.faults.suite.callers import traffic
 from tests.faults.suite.checks.ledger import Ledger
 from tests.faults.suite.checks.view import Look, together
 
 PAUSE_S = 0.3
 SAID_WITHIN_S = 45.0
+LEASE_S = 2
+"""The lease of hosts that the operator reports."""
 
 Word = Callable[[Scheduler], Awaitable[object]]
 
@@ -74,6 +78,21 @@ class Operator:
         """Write off and evacuate hosts. Raises as `says`."""
         await self.says(lambda scheduler: _write_off(scheduler, hosts))
 
+    async def report(self, hosts: Sequence[str], cell: str) -> list[str]:
+        """Report hosts to a cell, as an agent without a journal; return those that it accepted.
+
+        It does not go on to attest: after a wipe it may be first, and would get claims that it cannot run.
+        """
+        accepted = list[str]()
+        with suppress(Unavailable):
+            async with Store.connect(self.url, self.settings) as store:
+                accepted += [host for host in hosts if await _reported(store.cell(cell), host)]
+        return accepted
+
+    async def remove(self, hosts: Sequence[str], cell: str) -> None:
+        """Remove those of the hosts that a cell has. Raises as `says`."""
+        await self.says(lambda scheduler: _remove(scheduler, hosts, cell))
+
     async def _say(self, word: Word) -> None:
         async with Scheduler.connect(self.url, self.settings) as scheduler:
             await word(scheduler)
@@ -107,6 +126,20 @@ class Operator:
 async def _set(scheduler: Scheduler, hosts: Sequence[str], status: HostStatus, move: bool = False) -> None:
     for host in hosts:
         await scheduler.hosts.set_status(host, status, move)
+
+
+async def _reported(cell: CellStore, host: str) -> bool:
+    try:
+        await cell.hosts.report(HostReport(host, {"VCPU": Inventory(1)}, cell=cell.name, lease_s=LEASE_S))
+    except ClaimState:
+        return False
+    return True
+
+
+async def _remove(scheduler: Scheduler, hosts: Sequence[str], cell: str) -> None:
+    names = [one.name for one in (await scheduler.hosts.list(limit=1000)).items if one.cell == cell]
+    for host in sorted({*names}.intersection(hosts)):
+        await scheduler.hosts.forget(host, force=True, cell=cell)
 
 
 async def _write_off(scheduler: Scheduler, hosts: Sequence[str]) -> None:

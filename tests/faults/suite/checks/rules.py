@@ -162,6 +162,17 @@ def _unspoken(former: View, now: View) -> Iterator[str]:
                 yield f"host {host} has not attested to {now.epoch} and got {sorted(came)}"
 
 
+def homes(look: Look) -> Iterator[str]:
+    """Check that no host is in two cells: its machine would be given out twice."""
+    cells_of = defaultdict[str, list[str]](list)
+    for cell, view in look.items():
+        for host in view.hosts:
+            cells_of[host].append(cell)
+    for host, cells in cells_of.items():
+        if len(cells) > 1:
+            yield f"host {host} is in {' and in '.join(cells)}"
+
+
 def quota(first: Look, before: Look, *both: Look) -> Iterator[str]:
     """Check that no project exceeds its quota over all cells, except by claims that hosts restored.
 

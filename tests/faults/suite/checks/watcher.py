@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.faults.suite.checks.rules import books, over, quota, succession
+from tests.faults.suite.checks.rules import books, homes, over, quota, succession
 from tests.faults.suite.checks.view import Hash, Look, View
 from tests.faults.suite.reporting.errors import told
 
@@ -92,7 +92,7 @@ class Watcher:
             self._take_cell(cell, view)
         if len(look) == sum(map(len, self.parts)) and all(view.epoch for view in look.values()):
             self._looks.append(look)
-            came = self._over_quota()
+            came = [*self._over_quota(), *homes(look)]
             self.over_committed += bool(came)
             self._note(came, "all cells")
 

@@ -229,3 +229,17 @@ async def test_a_member_of_a_forgotten_group_counts_where_its_host_is_now(cell: 
     assert (await cell.hosts.attest("h1", "", held=[kept])).outcome is Outcome.OK
     assert await counts(raw, cell) == {"members": 1, "host=h1": 1, "zone=az2": 1, "label:rack=r2": 1}
     await group(cell, count_by=("label:rack",))
+
+
+async def test_what_an_earlier_release_has_counted_elsewhere_counts_where_its_host_is(
+    cell: CellStore, raw: Any
+) -> None:
+    """Also a claim that only the store has, as after an import of such a cell."""
+    await placed(cell)
+    await raw.hset(cell.keys.claim("a"), "counted.zone", "az9")
+    group_key = cell.keys.server_group("web")
+    await raw.hset(group_key, "count.zone=az9", "1")
+    await raw.hdel(group_key, "count.zone=az1")
+    await new_epoch(cell)
+    assert (await cell.hosts.attest("h1", "")).outcome is Outcome.OK
+    assert await counts(raw, cell) == ONE

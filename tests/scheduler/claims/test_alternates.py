@@ -1,6 +1,7 @@
 """A claim that fails is placed on the next host that fits; it never runs on two hosts and is never lost."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,16 @@ async def test_the_next_alternate_takes_it(clean_store: str) -> None:
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
         await work.is_sound()
+
+
+async def test_an_alternate_that_has_left_the_zone_is_skipped(clean_store: str) -> None:
+    """Alternates were found when the claim was made; what its request requires is tested again."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        found = (await work.scheduler.select(replace(TWO, zones=frozenset({"default"})))).selections[0]
+        assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
+        work.hosts[1].report = replace(work.hosts[1].report, zone="az9")
+        await work.hosts[1].speak()
+        assert (await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)).host == "h2"
 
 
 async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:

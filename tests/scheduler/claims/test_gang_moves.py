@@ -107,6 +107,18 @@ async def test_a_member_whose_zone_has_no_other_host_stays_and_says_which_relati
         assert await now(work) == {"one": "h0", "two": "h1"}
 
 
+async def test_relations_go_by_the_zones_that_hosts_have_now(clean_store: str) -> None:
+    """The other member's host has come into another zone: the member that moves follows it there."""
+    async with at_work(clean_store, 3, 3, 9, 2) as work:
+        await in_zones(work, h2="az3", h3="az2")
+        request = pair(SAME_ZONE, APART, zones=frozenset({"az1", "az2"}))
+        assert await start(work, request) == ["h0", "h1"]
+        await in_zones(work, h1="az2", h2="az1", h3="az2")
+        await drain(work, "h0")
+        await empty(work, "h0")
+        assert await now(work) == {"one": "h3", "two": "h1"}
+
+
 async def test_members_apart_on_two_hosts_drained_at_once_never_meet(clean_store: str) -> None:
     """Three schedulers move them, and one host has capacity for both."""
     async with (

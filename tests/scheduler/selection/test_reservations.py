@@ -146,6 +146,24 @@ async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str
             assert await task == "h1"
 
 
+async def test_a_host_that_leaves_the_zone_of_the_request_is_given_up(clean_store: str) -> None:
+    """It is chosen anew, by where hosts are now."""
+    async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
+        for host in ("h0", "h1", "h1"):
+            await fill(work, 1, Request({"VCPU": 2}, hosts=frozenset({host})))
+        task = await start(work, replace(WHOLE, zones=frozenset({"default"})))
+        assert list(await work.store.reservations.hosts()) == ["h0"]
+        work.hosts[0].report = replace(work.hosts[0].report, zone="az9")
+        await work.hosts[0].speak()
+
+        async def is_h1() -> bool:
+            return list(await work.store.reservations.hosts()) == ["h1"]
+
+        await wait_until(is_h1, what="h1 is reserved instead")
+        task.cancel()
+        await wait_until(is_reserved(work, 0), what="nothing is reserved")
+
+
 def with_half(settings: Settings) -> Settings:
     return settings.model_copy(update={"reserved_hosts_percent": 50})
 

@@ -78,3 +78,12 @@ async def test_a_host_is_in_one_cell_of_those_there_are(two_cells: httpx.AsyncCl
     report = {"inventories": {"VCPU": {"total": 1}}}
     check_problem(await two_cells.put("/v1/hosts/h1/report", json={**report, "cell": "c2"}), 409, "claim-state")
     check_problem(await two_cells.put("/v1/hosts/h3/report", json={**report, "cell": "c9"}), 404, "not-found")
+
+
+async def test_an_agent_over_rest_cannot_bring_its_host_into_another_cell(two_cells: httpx.AsyncClient) -> None:
+    agent = {"journal": "j", "nonce": "n", "number": 1}
+    report = {"inventories": {"VCPU": {"total": 1}}, "cell": "c2", "agent": agent}
+    refused = check_problem(await two_cells.put("/v1/agent/hosts/h1/report", json=report), 409, "claim-state")
+    assert "host h1 is in cell c1" in refused["detail"]
+    attested = {"epoch": "1-a", "agent": agent}
+    check_problem(await two_cells.post("/v1/agent/hosts/h1/attest?cell=c2", json=attested), 409, "claim-state")

@@ -166,7 +166,7 @@ async def report_host_of_agent(request: Request, host: HostName) -> Response:
 @router.post(
     "/hosts/{host}/attest",
     summary="Attest to an epoch",
-    responses=answers({200: AttestedAnswer}, *WRITTEN),
+    responses=answers({200: AttestedAnswer}, *WRITTEN, ClaimState),
     openapi_extra=body(AttestBody),
 )
 async def attest_host(request: Request, host: HostName, query: InCell) -> Response:

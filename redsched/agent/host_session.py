@@ -21,7 +21,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.store_clock import StoreClock
-from redsched.errors import OtherAgent, StoreUnavailable
+from redsched.errors import ClaimState, OtherAgent, StoreUnavailable
 from redsched.model import MAX_RUNTIME_S, AgentStamp, HostReport
 from redsched.model.hosts import warnings_of
 from redsched.model.tokens import is_newer
@@ -79,11 +79,14 @@ class Host:
     # -- periodic steps
 
     async def sync(self) -> None:
-        """Report, attest or send a heartbeat, as the session's state requires. Raises Unavailable, OtherAgent."""
+        """Report, attest or send a heartbeat, as the session's state requires.
+
+        Raises Unavailable, OtherAgent, and ClaimState if another cell has the host.
+        """
         async with self._session_lock:
             await self._prepare()
             if not self._is_known or aio.now_s() >= self._report_at_s:
-                await self._send(self.monitor.report or await self.monitor.observe())
+                await self._send_in_turn()
             if not self.epoch:
                 await self._attest()
             else:
@@ -163,6 +166,15 @@ class Host:
             await self.monitor.adopt_devices(await self.cell.devices(self.name))
         if self.monitor.is_unobserved:
             self.monitor.unknown = await self._placements_in_store()
+
+    async def _send_in_turn(self) -> None:
+        try:
+            await self._send(self.monitor.report or await self.monitor.observe())
+        except ClaimState:
+            # Another cell has got the host since it was opened. Its work goes on, so it must not count as down.
+            if self.epoch:
+                await self._heartbeat()
+            raise
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()

@@ -12,6 +12,7 @@ from redsched.agent.run import run
 from redsched.aio import end
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
+from redsched.store.cell import CellStore
 from redsched.store.store import Store
 from tests.agent.conftest import H1, quick
 from tests.support.builders.cells import open_host
@@ -42,3 +43,33 @@ async def test_it_goes_on_once_its_host_is_removed_from_the_other_cell(
         await wait_until(ready.is_set, what="the host is open in c2")
         await end(task)
         assert await c2.hosts.names() == ["h1"]
+
+
+async def test_a_host_that_another_cell_has_got_since_is_not_down(
+    clean_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reports are refused, but its work goes on: were it down, an operator might place its claims elsewhere."""
+    monkeypatch.setattr(agent, "AGAIN_S", 0.05)
+    ready = asyncio.Event()
+    async with Store.connect(clean_store, Settings(cells=("c1", "c2"))) as store:
+        c1, c2 = store.cell("c1"), store.cell("c2")
+        await c2.init()
+        settings = quick(cells=("c1", "c2"), report_s=0.05)
+        with capture_logs() as logs:
+            task = asyncio.create_task(
+                run(settings, clean_store, [replace(H1, cell="c2")], tmp_path / "journal.sqlite", ready)
+            )
+            await wait_until(ready.is_set, what="the host is open in c2")
+            await c1.homes.bind("h1", former="c2")
+            await wait_until(lambda: any("is in cell c1" in one.get("error", "") for one in logs), what="it is refused")
+        refused = await until_ms(c2)
+
+        async def is_renewed() -> bool:
+            return await until_ms(c2) > refused
+
+        await wait_until(is_renewed, what="its lease is renewed")
+        await end(task)
+
+
+async def until_ms(cell: CellStore) -> int:
+    return int((await cell.hosts.read(["h1"]))[0].fields["alive_until_ms"])

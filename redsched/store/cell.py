@@ -1,6 +1,5 @@
 """CellStore: the commands and reads of one cell, grouped by subject. The scripts are called nowhere else."""
 
-from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +23,7 @@ from redsched.store.commands.fencing import FencingCommands
 from redsched.store.commands.gangs import GangCommands
 from redsched.store.commands.homes import HomeCommands
 from redsched.store.commands.hosts import HostCommands
+from redsched.store.commands.known_cells import KnownCells
 from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
 from redsched.store.commands.reservations import ReservationCommands
@@ -42,7 +42,7 @@ class CellStore:
     """
 
     def __init__(
-        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: Collection[str] = ()
+        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: KnownCells | None = None
     ) -> None:
         self.name = name
         self._cell = cell = CellClient(name, url, scripts, reader, outside, cells)

@@ -14,6 +14,7 @@ from redsched.store.client.durability import check_fsync, durability_of
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.commands.functions import FunctionCommands
+from redsched.store.commands.known_cells import KnownCells
 from redsched.store.embedded.binary import OLDEST
 from redsched.store.topology.connection import reading
 from redsched.store.topology.router import Router, infos, router_to
@@ -48,8 +49,7 @@ class Store:
         self.runner = ScriptClient(url, settings, self._router, read_only=read_only)
         self.functions = FunctionCommands(self.url, self._router)
         self._cells: dict[str, CellStore] = {}
-        self._names = set(settings.cells)
-        """The cells of the settings, and those that the store had when it was opened: others may serve them."""
+        self._known = KnownCells(settings.cells)
 
     @classmethod
     @asynccontextmanager
@@ -86,7 +86,7 @@ class Store:
         """Return the typed calls of one cell."""
         if name not in self._cells:
             reader = self._router.reader(Keys(check_name("cell", name)).meta)
-            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside, self._names)
+            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside, self._known)
         return self._cells[name]
 
     async def memory_policy(self) -> str:
@@ -168,7 +168,7 @@ class Store:
         elif await cell.schema.join():
             # After a time without calls: the first call of this process may be unable to tell that from a clock jump.
             await cell.tick()
-        self._names |= await cell.enter()
+        self._known.note(await cell.enter())
 
 
 def is_full(info: Mapping[str, Any]) -> bool:

@@ -1,16 +1,19 @@
 """The base of all commands of a cell: its keys, running its scripts, and reading from it."""
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
+
+from redis.exceptions import NoPermissionError
 
 from redsched.origin import Origin
 from redsched.store.client.reads import read_hashes
 from redsched.store.client.script_client import ScriptClient
-from redsched.store.codec.keys import Keys
+from redsched.store.codec.keys import CELLS, Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import Reply
+from redsched.store.commands.known_cells import KnownCells
 from redsched.store.topology.connection import reading
 
 CHUNK = 500
@@ -28,11 +31,11 @@ class CellClient:
 
     `scripts` runs scripts, `reader` reads from the server that now has the cell, and `outside` reads single keys that
     belong to no cell. Both readers are clients of redis-py, typed as Any, because its annotations are unions over bytes
-    and str, sync and async, that no caller can use. `cells`: the names of the store's cells that are known by now.
+    and str, sync and async, that no caller can use. `cells`: those of the store; None: this one alone.
     """
 
     def __init__(
-        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: Collection[str] = ()
+        self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any, cells: KnownCells | None = None
     ) -> None:
         self.name = name
         self.keys = Keys(name)
@@ -42,10 +45,14 @@ class CellClient:
         self._cells = cells
         self.url = url
 
-    @property
-    def others(self) -> list[str]:
-        """The names of the other cells of the store."""
-        return [one for one in self._cells if one != self.name]
+    async def others(self) -> list[str]:
+        """Return the names of the other cells of the store."""
+        if self._cells is None:
+            return []
+        if self._cells.are_old:
+            with self.reading(), suppress(NoPermissionError):
+                self._cells.note(await self.outside.smembers(CELLS))
+        return sorted(self._cells.names - {self.name})
 
     @property
     def is_read_only(self) -> bool:

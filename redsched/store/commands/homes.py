@@ -26,7 +26,7 @@ class HomeCommands:
 
     async def take(self, host: str) -> None:
         """Bind a host's name to this cell. Raises ClaimState if another cell has it."""
-        if not self._cell.others:
+        if not await self._cell.others():
             return
         bound, is_new = await self.bind(host)
         # A host that has not reported since the store got its second cell, or lost the key, is bound by nothing yet.
@@ -47,14 +47,14 @@ class HomeCommands:
 
     async def free(self, host: str) -> bool:
         """Free a host's name if it is bound to this cell; return whether it was. (bind_host.lua)"""
-        if not self._cell.others:
+        if not await self._cell.others():
             return False
         reply = await self._cell.scripts.run("bind_host", (self._cell.keys.home(host),), ("", self._cell.name))
         return bool(reply[2])
 
     async def cell_of(self, host: str) -> str:
         """Return the cell to which a host's name is bound; '' for none."""
-        if not self._cell.others:
+        if not await self._cell.others():
             return ""
         with self._cell.reading():
             return str(await self._cell.outside.get(self._cell.keys.home(host)) or "")
@@ -66,7 +66,7 @@ class HomeCommands:
     async def elsewhere(self, hosts: Sequence[str]) -> dict[str, str]:
         """Return those of some hosts that another cell has, each with that cell."""
         found = dict[str, str]()
-        for batch in chunks(hosts, HOMES_AT_ONCE) if self._cell.others and hosts else ():
+        for batch in chunks(hosts, HOMES_AT_ONCE) if hosts and await self._cell.others() else ():
             cells = await aio.gather(self._cell_or_record(host) for host in batch)
             found |= {host: cell for host, cell in zip(batch, cells, strict=True) if cell not in ("", self._cell.name)}
         return found
@@ -84,7 +84,7 @@ class HomeCommands:
         return await self._with_key(lambda keys: keys.host(host))
 
     async def _with_key(self, key_of: Callable[[Keys], str]) -> str:
-        for name in self._cell.others:
+        for name in await self._cell.others():
             with self._cell.reading(), suppress(NoPermissionError):
                 if await self._cell.outside.exists(key_of(Keys(name))):
                     return name

@@ -14,6 +14,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import CELLS, Kind
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands import known_cells
 from redsched.store.store import Store
 from tests.support.builders.cells import lapse, nothing_written, raw_client
 from tests.support.builders.homes import open_twin
@@ -68,6 +69,21 @@ async def test_so_is_the_report_of_an_agent_on_the_store(scheduler: Scheduler, c
     async with Store.connect(scheduler._store.url, Settings(cells=cells)) as store:
         with pytest.raises(ClaimState, match="host h1 is in cell c1"):
             await store.cell("c2").hosts.report(report_in("c2"))
+
+
+async def test_a_process_learns_that_the_store_has_got_a_second_cell(
+    clean_store: str, raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its hosts are bound by their next report, so that the second cell refuses them."""
+    async with Store.connect(clean_store, Settings(cells=("c1",))) as first:
+        c1 = first.cell("c1")
+        await c1.hosts.report(report_in("c1"))
+        async with Store.connect(clean_store, Settings(cells=("c2",))) as second:
+            monkeypatch.setattr(known_cells, "READ_EVERY_S", -1.0)
+            await c1.hosts.report(report_in("c1"))
+            assert await raw.get(c1.keys.home("h1")) == "c1"
+            with pytest.raises(ClaimState, match="host h1 is in cell c1"):
+                await second.cell("c2").hosts.report(report_in("c2"))
 
 
 async def test_of_two_that_report_at_the_same_time_one_is_accepted(

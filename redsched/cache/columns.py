@@ -257,6 +257,20 @@ class Columns(Rows):
         finally:
             self._add_external(listed, 1)
 
+    @contextmanager
+    def released(self, row: int) -> Iterator[None]:
+        """Inside the context, what a row keeps is free to tests of this row alone. No array is computed anew for it."""
+        kept = [(slot, amount) for slot, amount in self.kept.amounts(row).items()]
+        self.tentative += 1
+        for slot, amount in kept:
+            self.external.set(slot, row, self.external[slot].item(row) - amount)
+        try:
+            yield
+        finally:
+            for slot, amount in kept:
+                self.external.set(slot, row, self.external[slot].item(row) + amount)
+            self.tentative -= 1
+
     def _add_external(self, amounts: Iterable[tuple[int, Mapping[str, int]]], sign: int) -> None:
         for row, by_slot in amounts:
             for slot, amount in by_slot.items():

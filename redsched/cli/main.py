@@ -99,12 +99,21 @@ def _run(arguments: Sequence[str]) -> int:
 def _refused(error: RedschedError) -> int:
     attempts = error.facts.get("failed_attempts")
     if not attempts:
-        return _fail(error.detail, error.exit_code)
+        return _fail(_detail(error), error.exit_code)
     from redsched.cli import failed_attempts  # tables take long to load, and --help needs none
 
     _fail(failed_attempts.headline(attempts), error.exit_code)
     failed_attempts.show(attempts)
     return error.exit_code
+
+
+def _detail(error: RedschedError) -> str:
+    """Return the text of an error, which over the store names the request that a host keeps something for."""
+    if not error.facts:
+        return error.detail
+    from redsched.model.kept_for import named_text
+
+    return named_text(error.detail, error.facts)
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 3
 """The most hosts that are looked up."""
+SAID = " are kept for "
+"""In the text of a refusal that says what the nearest host keeps for a request that waits."""
 
 
 async def select(fleet: Fleet, request: Request) -> "Selections":
@@ -34,7 +36,8 @@ async def select(fleet: Fleet, request: Request) -> "Selections":
     try:
         return await fleet.select(request)
     except NoValidHost as error:
-        found = [*await _kept(fleet, error.facts), *await closed(fleet, request.hosts)]
+        kept = [] if SAID in error.detail else await _kept(fleet, error.facts)
+        found = [*kept, *await closed(fleet, request.hosts)]
         if not found:
             raise
         raise NoValidHost("; ".join((error.detail, *found)), error.facts) from error

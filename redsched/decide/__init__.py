@@ -11,6 +11,7 @@ from redsched.decide.result import (
     HostCheck,
     Miss,
     Place,
+    PlacesMiss,
     RankedHost,
     ReasonCount,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "HostCheck",
     "Miss",
     "Place",
+    "PlacesMiss",
     "RankedHost",
     "ReasonCount",
     "taken_by",

@@ -20,7 +20,8 @@ from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
 from redsched.decide.explain.explain import explain_steps
 from redsched.decide.explain.in_the_way import with_claims
-from redsched.decide.filters import rules_of
+from redsched.decide.explain.places import places_miss, with_rule
+from redsched.decide.filters import COUNT, rules_of
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gains import Gains
@@ -158,9 +159,23 @@ class Decider:
         explanation = yield from explain_steps(kind.profile, repeated, places, hosts, effort)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
         ranked = tuple(replace(one, member=kind.member) for one in explanation.ranked)
-        reasons = named(kinds, kind, explanation.reasons)
+        reasons, miss = explanation.reasons, None
+        if places < kind.count and any(one.reason == COUNT for one in reasons):
+            rule = gang.reason
+            if not request.members:
+                miss = yield from places_miss(kind.profile, repeated, gang.room, self._all_fit, effort)
+                rule = miss.rule
+            reasons = tuple(replace(one, reason=rule) if one.reason == COUNT else one for one in reasons)
+        reasons = named(kinds, kind, reasons)
         spared = self._spared_by(kind.profile, explanation)
-        return replace(explanation, reasons=reasons, nearest=nearest, ranked=ranked, spared=spared)
+        found = replace(explanation, reasons=reasons, nearest=nearest, ranked=ranked, spared=spared, places=miss)
+        return found if miss is None else replace(found, checks=tuple(with_rule(one, miss) for one in found.checks))
+
+    def _all_fit(self, request: Request) -> bool:
+        """Return whether all places of a request fit."""
+        if request.count == 1:
+            return bool(self._profile(request).verified(1))
+        return bool(self._find(request, self._kinds(request), Random(0)).places)
 
     def _spared_by(self, profile: RequestProfile, found: Explanation) -> dict[str, int]:
         """Return the scarce classes that a request that fits leaves to others, with the number of their hosts."""

@@ -9,6 +9,7 @@ The cost of a repeated decision depends on what changed, not on the number of ho
 dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.cache.derived import MANY
 from redsched.decide.affinity import Eligible, affinity_rules
+from redsched.decide.causes import KEPT, rejected_by
 from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.host_rules import HostRules
@@ -226,21 +228,33 @@ class RequestProfile:
 
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
-        unassigned = len(self.unassigned())
-        counts = [*self._cached_counts(), *self._dynamic_counts]
+        unassigned = self.unassigned()
+        kept = sum(map(self._takes_released, unassigned))
+        total = Counter[str]()
+        for one in (*self._cached_counts(), *self._dynamic_counts, ReasonCount(KEPT, kept)):
+            total[one.reason] += one.hosts
         # Last, because it includes the hosts that pass every rule.
-        apart = sum(one.hosts for one in counts if one.reason == POOLS)
-        counts = [one for one in counts if one.reason != POOLS]
-        return tuple(one for one in (*counts, ReasonCount(POOLS, apart + unassigned)) if one.hosts)
+        total[POOLS] = total.pop(POOLS, 0) + len(unassigned) - kept
+        return tuple(ReasonCount(reason, hosts) for reason, hosts in total.items() if hosts)
+
+    def _takes_released(self, row: int) -> bool:
+        """Return whether a host would take the request if it kept nothing for another one."""
+        if not self.columns.kept.amounts(row):
+            return False
+        with self.columns.released(row):
+            return bool(self.assigned_now(row))
 
     def _cached_counts(self) -> Iterator[ReasonCount]:
         passing, left = self.columns.present, len(self.columns)
         for rule in self.rules:
             if left and not rule.idle(self.columns):
                 check_work("counting the hosts by reason")
+                rejecting = passing
                 passing = passing & rule.passes(self.columns, ALL_ROWS)
                 before, left = left, int(np.count_nonzero(passing))
-                yield ReasonCount(rule.reason, before - left)
+                if before > left:
+                    for reason, rows in rejected_by(rule, self.columns, rejecting & ~passing):
+                        yield ReasonCount(reason, len(rows))
 
     def unassigned(self) -> list[int]:
         """Return the rows that pass every rule and whose pools fail, as far as they were searched.

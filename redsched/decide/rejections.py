@@ -5,6 +5,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from redsched.decide.causes import reason_on, reasons_of, rejected_by
 from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.work_limit import check_work
@@ -15,22 +16,24 @@ MANY_REJECTED = 16
 
 
 class Rejections:
-    """Counts under which rule each row is rejected first. Use it only on a profile that is current."""
+    """Counts under which reason each row is rejected first. Use it only on a profile that is current."""
 
     def __init__(self, profile: RequestProfile) -> None:
         self._profile = profile
         self._rules: tuple[Rule, ...] = ()
+        self._reasons: dict[str, int] = {}
+        """The number of each reason, in the order of the rules."""
         self._first: NDArray[np.uint16] = np.zeros(0, np.uint16)
-        """By row, the number of the first rule that rejects it; of no rule if it fits, or has no host."""
+        """By row, the number of the first reason against it; of no reason if it fits, or has no host."""
         self._hosts: list[int] = []
-        """By the number of the rule."""
+        """By the number of the reason."""
         self.version = 0
         """Increases with each change of the counts."""
 
     def counts(self) -> list[ReasonCount]:
         """Return the counts as of the last `update`, in the order of the rules, without those of 0."""
-        pairs = zip(self._rules, self._hosts, strict=False)
-        return [ReasonCount(rule.reason, hosts) for rule, hosts in pairs if hosts]
+        pairs = zip(self._reasons, self._hosts, strict=False)
+        return [ReasonCount(reason, hosts) for reason, hosts in pairs if hosts]
 
     def update(self) -> None:
         """Count what has changed."""
@@ -44,7 +47,7 @@ class Rejections:
 
     def _to_count(self, changed: Collection[int]) -> list[int]:
         """Return those of the changed rows that do not fit, or did not when they were last counted."""
-        none, fitting, first = len(self._rules), self._profile.fitting, self._first
+        none, fitting, first = len(self._reasons), self._profile.fitting, self._first
         return [row for row in changed if not fitting.item(row) or first.item(row) != none]
 
     def _move(self, row: int, number: int) -> None:
@@ -58,21 +61,24 @@ class Rejections:
     def _first_of(self, row: int) -> int:
         columns = self._profile.columns
         if self._profile.fitting.item(row) or not columns.present.item(row):
-            return len(self._rules)
-        failing = (number for number, rule in enumerate(self._rules) if not rule.passes(columns, row))
-        return next(failing, len(self._rules))
+            return len(self._reasons)
+        failing = next((rule for rule in self._rules if not rule.passes(columns, row)), None)
+        return len(self._reasons) if failing is None else self._reasons[reason_on(failing, columns, row)]
 
     def _count_all(self) -> None:
         columns = self._profile.columns
-        rules = tuple(rule for rule in self._profile.rules if not rule.idle(columns))
-        passing, left = columns.present, len(columns)
-        first, hosts = np.zeros(columns.size, np.uint16), list[int]()
-        for rule in rules:
+        self._rules = tuple(rule for rule in self._profile.rules if not rule.idle(columns))
+        self._reasons = {}
+        for reason in (one for rule in self._rules for one in reasons_of(rule)):
+            self._reasons.setdefault(reason, len(self._reasons))
+        none = len(self._reasons)
+        self._first, self._hosts = np.full(columns.size, none, np.uint16), [0] * (none + 1)
+        passing = columns.present
+        for rule in self._rules:
             check_work("counting the hosts by reason")
-            passing = passing & rule.passes(columns, ALL_ROWS)
-            first += passing
-            before, left = left, int(np.count_nonzero(passing))
-            hosts.append(before - left)
-        first[~columns.present] = len(rules)
-        self._rules, self._first, self._hosts = rules, first, [*hosts, columns.size - sum(hosts)]
+            before, passing = passing, passing & rule.passes(columns, ALL_ROWS)
+            for reason, rows in rejected_by(rule, columns, before & ~passing):
+                self._first[rows] = self._reasons[reason]
+                self._hosts[self._reasons[reason]] += len(rows)
+        self._hosts[none] = columns.size - sum(self._hosts)
         self.version += 1

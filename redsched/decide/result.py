@@ -91,6 +91,36 @@ class Miss:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacesMiss:
+    """Why hosts that fit one place of a request have too few places for its count.
+
+    `fits` of the `asked` places fit; that count was tested by a decision, and the next one too. `rule` is the reason of
+    the rule without which all of them would: `spread:zone`, `server_group`; `count` if no single rule is the cause.
+    `says` describes the rule, `without` names it, `by` is its topology. `domains`: for how many places zones or label
+    values have room by amounts alone, those with least first.
+    """
+
+    asked: int
+    fits: int
+    rule: str = "count"
+    says: str = ""
+    without: str = ""
+    by: str = ""
+    domains: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The rule, the rooms of the domains, and the changes that would help, as one clause."""
+        changes = [f"count={self.fits} fits"] if self.fits else ["no count fits"]
+        if not self.without:
+            return f"the hosts have room for {self.fits} places: {changes[0]}" if self.fits else changes[0]
+        shown = list(self.domains.items())[:MAX_HOSTS]
+        rooms = ", ".join(f"{name} has room for {room}" for name, room in shown)
+        more = f" and {len(self.domains) - len(shown)} more" if len(self.domains) > len(shown) else ""
+        return f"{self.without} ({self.says}){rooms and ': '}{rooms}{more}; {changes[0]}, or {self.asked} without it"
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """The zones, hosts, classes and amounts that a request names and a cell does not have.
 
@@ -185,3 +215,5 @@ class Explanation:
     unknown: Unknown = Unknown()
     closed: tuple[ClosedHost, ...] = ()
     spared: Mapping[str, int] = field(default_factory=dict)
+    places: PlacesMiss | None = None
+    """Why a request for several places is refused though hosts fit one of them; None if none does, or it is a gang."""

@@ -1,6 +1,6 @@
 """The building blocks of filters: rules over rows. The filters themselves are in `filters`."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,21 @@ def _never(_columns: Columns) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause for which hosts fail a rule about amounts, under whose reason they are counted.
+
+    `applies(columns, rows)` returns whether it is one, for each row that fails the rule; for others it means nothing.
+    """
+
+    reason: str
+    applies: Callable[[Columns, Rows], Mask]
+
+
+def _no_causes() -> Sequence[Cause]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One test that a host must pass.
 
@@ -40,6 +55,9 @@ class Rule:
     among those that a request is spread over. While a rule is `idle`, every host passes it, and it need not be tested
     (no aggregate demands anything); this may change only when `depends` does.
 
+    `causes()` are more exact reasons than `reason`. They are tested in this order on hosts that fail the rule, and only
+    to explain that.
+
     A dynamic rule that is `guarded` may fail on hosts that do not pass the others: explanations do not test it on them.
     """
 
@@ -53,6 +71,7 @@ class Rule:
     idle: Callable[[Columns], bool] = _never
     local: bool = False
     guarded: bool = False
+    causes: Callable[[], Sequence[Cause]] = _no_causes
 
 
 Filter = Callable[[Request], Iterator[Rule]]

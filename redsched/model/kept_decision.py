@@ -18,11 +18,25 @@ class ReasonCount:
         """The count with the reason in words: `3 in other zones`, `2 short of VCPU`, `1 by required:HW_CPU_X86_AVX`."""
         words = _WORDS.get(self.reason)
         if words is None:
-            words = f"short of {self.reason}" if self.reason.isupper() else f"by {self.reason}"
+            words = f"short of {self.reason}" if self.reason.isupper() else _with_name(self.reason)
         return f"{self.hosts} {words}"
 
 
+def _with_name(reason: str) -> str:
+    kind, _, name = reason.partition(":")
+    return _NAMED[kind].format(name) if kind in _NAMED and name else f"by {reason}"
+
+
+_NAMED = {
+    "min_unit": "by min_unit of {}",
+    "max_unit": "by max_unit of {}",
+    "step_size": "by step_size of {}",
+    "numa": "short of {} in one NUMA node",
+}
+"""The reasons in words that end with a name."""
 _WORDS = {
+    "kept": "kept for another request",
+    "numa": "without a NUMA node for all of a cell",
     "down": "down",
     "not-attested": "not attested",
     "disabled": "disabled",

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, RankedHost, ReasonCount
+    from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss, RankedHost, ReasonCount
     from redsched.model import Exceeded
     from redsched.scheduler.plans.results import (
         AddingPlan,
@@ -96,6 +96,7 @@ __all__ = [
     "Miss",
     "Move",
     "Page",
+    "PlacesMiss",
     "PlannedMove",
     "PoolView",
     "Problem",
@@ -161,6 +162,7 @@ _MODULES = {
     "JournaledClaim": "redsched.store.codec.results",
     "LeavingPlan": "redsched.scheduler.plans.results",
     "Miss": "redsched.decide",
+    "PlacesMiss": "redsched.decide",
     "Move": "redsched.scheduler.plans.results",
     "Page": "redsched.scheduler.results",
     "PlannedMove": "redsched.scheduler.plans.results",

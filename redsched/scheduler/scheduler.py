@@ -229,6 +229,7 @@ class Scheduler:
         """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
         from redsched.decide import Explanation
         from redsched.decide.explain.closed import merge_closed
+        from redsched.decide.explain.places import merge_places
         from redsched.decide.explain.ranking import merge_ranked, merge_spared
         from redsched.decide.explain.unknown import merge_unknown
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
@@ -254,6 +255,7 @@ class Scheduler:
             ranked=merge_ranked(one.ranked for one in found),
             unknown=merge_unknown(one.unknown for one in found),
             closed=merge_closed(one.closed for one in found),
+            places=merge_places(one.places for one in found),
             spared=merge_spared(one.spared for one in found),
         )
 

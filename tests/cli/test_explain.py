@@ -94,9 +94,12 @@ def test_what_is_kept_for_another_request_is_named_everywhere(lab: Redsched, sto
     assert ran.exit_code == 1
     shown = " ".join(ran.output.split())
     assert f"nearest: gpu-1 needs {GPU}=1000, free {GPU}=1000; {kept}; no change found to fit" in shown
-    assert f"gpu-1: group:a {kept}" in shown
+    assert f"gpu-1: kept {kept}" in shown
     assert f"best is gpu0 with 1000 {GPU} free, of which 1000 {GPU} are kept for request big of project web" in shown
-    assert refused.endswith(f"; gpu-1 has {kept}")
+    amounts = " and ".join(f"1000 gpu{number}/{GPU}" for number in range(4))
+    assert refused.endswith(
+        f"1 kept for another request; nearest gpu-1: {amounts} are kept for request big of project web"
+    )
     assert f"{kept} that waits" in " ".join(page.split())
     heads, *rows = (line.split("\t") for line in page.splitlines() if "\t" in line)
     gpu0 = next(dict(zip(heads, row, strict=True)) for row in rows if row[0] == f"gpu0/{GPU}")

@@ -101,10 +101,12 @@ def test_a_refusal_has_the_counts_and_an_explanation_the_nearest() -> None:
     assert nearest == tuple(Miss(host, {"VCPU": 4}, {"VCPU": n}, (f"{4 - n} VCPU less",)) for host, n in left)
 
 
-def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
+def test_a_host_whose_units_forbid_all_that_it_has_is_not_near() -> None:
     """A host whose total is too small is: a request for more than any host has gets the largest available amount."""
-    for units in ({"min.VCPU": "5"}, {"step.VCPU": "3"}):
+    for units in ({"min.VCPU": "5"}, {"step.VCPU": "5"}):
         assert Decider(fleet(3, **units), DEFAULTS).explain(Request({"VCPU": 4})).nearest == ()
+    (stepped,) = Decider(fleet(3, **{"step.VCPU": "3"}), DEFAULTS).explain(Request({"VCPU": 4})).nearest
+    assert stepped.changes == ("3 VCPU instead of 4 (step_size 3)",)
     too_small = Decider(fleet(3, **{"max.VCPU": "2"}), DEFAULTS).explain(Request({"VCPU": 4})).nearest
     assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3}, ("2 VCPU less (max_unit 2)",))
 

@@ -20,13 +20,13 @@ from tests.support.models.plain_reading import (
     Fleet,
     amount_of,
     columns_from,
-    in_units,
     lack_of,
     places_in,
     reason_of,
     reasons_besides_amounts,
     score_of,
     take,
+    to_next_valid,
 )
 
 BEST_ONLY = Settings(pick_from=1, candidates=3)
@@ -70,20 +70,15 @@ def test_a_host_is_explained_as_it_is_decided(fleet: Fleet, request: Request) ->
         assert check.reason == reason_of(name, fleet[name], request)
 
 
-def without_limit(fields: dict[str, str], slot: str) -> dict[str, str]:
-    """Return the fields without max_unit: it defaults to the total, beyond which requests still get nearest misses."""
-    return {name: value for name, value in fields.items() if name != f"max.{slot}"}
-
-
 @given(fleets, requests())
 def test_the_nearest_misses_are_those_that_lack_amounts_alone_and_the_least(fleet: Fleet, request: Request) -> None:
-    """Of the hosts that have some of each class, used or not."""
+    """Of the hosts that have some of each class, used or not, and whose units leave some amount of it to claim."""
     lacking = {
         name: lack_of(fields, request)
         for name, fields in fleet.items()
         if not reasons_besides_amounts(name, fields, request)
         and all(amount_of(fields, "capacity", slot) for slot in request.resources)
-        and all(in_units(without_limit(fields, slot), slot, amount) for slot, amount in request.resources.items())
+        and all(to_next_valid(fields, slot, amount) is not None for slot, amount in request.resources.items())
         and lack_of(fields, request) > 0
     }
     nearest = Decider(columns_from(fleet), BEST_ONLY).explain(request).nearest

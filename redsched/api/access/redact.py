@@ -16,7 +16,7 @@ from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller, Role
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
-from redsched.model.kept_for import KeptFor
+from redsched.model.kept_for import KeptFor, fact_of, from_fact, named_text, of_facts
 from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"
@@ -63,7 +63,11 @@ class Redactor:
         return text if self.is_off else hide_in_text(text, lambda word: self._is_hidden(word) and word not in visible)
 
     def error(self, error: E) -> E:
-        """Return the error without the names of hosts, in its texts and its facts."""
+        """Return the error without the names of hosts, in its texts and its facts.
+
+        It names the requests that hosts keep something for if the caller may know them, else not.
+        """
+        error = self._about_kept(error)
         if self.is_off:
             return error
         attempts = error.facts.get("failed_attempts", ())
@@ -73,6 +77,23 @@ class Redactor:
         shown.facts = {name: self._fact(name, value) for name, value in error.facts.items()}
         shown.args = (shown.detail,)
         return shown
+
+    def _about_kept(self, error: E) -> E:
+        if not any(of_facts(error.facts)):
+            return error
+        shown = copy.copy(error)
+        shown.facts = self._with_own_kept(error.facts)
+        shown.detail, shown.public = (named_text(text, shown.facts) for text in (error.detail, error.public))
+        shown.args = (shown.detail,)
+        return shown
+
+    def _with_own_kept(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(facts)
+        if kept := found.get("kept"):
+            found["kept"] = fact_of(self._kept(from_fact(kept)) or KeptFor())
+        if nearest := found.get("nearest"):
+            found["nearest"] = [self._with_own_kept(one) for one in nearest]
+        return found
 
     def claim(self, claim: Claim) -> Claim:
         """Return the claim as the caller may see it: without the hosts that might take it next, or nearly took it."""

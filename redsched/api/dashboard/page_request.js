@@ -99,6 +99,7 @@ function explained(found) {
     unknown.length ? h("p", { class: "bad" }, `Unknown: ${unknown.join(", ")}.`) : "",
     tooMuch(found.largest),
     removed(reasons, hosts),
+    tooMany(found.places),
     ranking(ranked ?? []),
     spared(found.spared),
     nearest.length ? nearestTable(nearest) : "",
@@ -118,6 +119,16 @@ function explained(found) {
 function tooMuch(largest) {
   const found = Object.entries(largest ?? {}).map(([name, most]) => `${number(most)} ${name}`);
   return found.length ? h("p", { class: "bad" }, `No host has more than ${found.join(", or more than ")}.`) : "";
+}
+
+/** Return why hosts that fit one place do not fit all of them, and how many places fit. */
+function tooMany(places) {
+  if (!places) {
+    return "";
+  }
+  const rooms = Object.entries(places.domains ?? {}).map(([name, room]) => `${name} has room for ${number(room)}`);
+  const rule = places.without ? `Because of ${places.without} (${places.says})` : "By their room";
+  return h("p", {}, `${rule}, ${number(places.fits)} of ${number(places.asked)} places fit${rooms.length ? `: ${rooms.join(", ")}` : ""}.`);
 }
 
 /** Return which hosts come last because of scarce classes that the request does not ask for. */

@@ -177,6 +177,8 @@ def _show_explanation(request: Request, found: Explanation, closed_hosts: Sequen
     if found.reasons:
         reasons = in_words(request, found.reasons)
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in reasons), "")
+    if found.places is not None:
+        tables.say(found.places.text)
     gpus = gpus_of(request)
     for miss in found.nearest:
         tables.say(f"nearest: {_miss(miss, bool(gpus))}")

@@ -14,9 +14,11 @@ from redsched.decide.affinity import SERVER_GROUP, affinity_rules
 from redsched.decide.explain.edits import (
     Build,
     Edit,
+    Reducible,
     amounts,
     identical_groups,
     in_groups,
+    of_class,
     with_resource,
     without,
     without_parts,
@@ -24,6 +26,7 @@ from redsched.decide.explain.edits import (
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import max_unit_of, slot_free
 from redsched.decide.filters.pools import groups
+from redsched.decide.filters.units import has_units_on, next_valid, unit_text
 from redsched.decide.host_rules import host_key
 from redsched.decide.pools import assignments, demand_on, given_by_roots
 from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
@@ -42,7 +45,7 @@ GIVEN_UP = 6
 """Assumed number of abandoned hosts before these searches, so that each is 64 times shorter than a decision's."""
 
 
-class _TooLongError(Exception):
+class TooLongError(Exception):
     """A limit is reached. Only changes that were compared with all others are reported."""
 
 
@@ -53,11 +56,11 @@ class Effort:
     tests: int | None = None
 
     def count_test(self) -> None:
-        """Count a test. Raises _TooLongError if none is left."""
+        """Count a test. Raises TooLongError if none is left."""
         if self.tests is not None:
             self.tests -= 1
             if self.tests < 0:
-                raise _TooLongError
+                raise TooLongError
 
 
 RulesOf = Callable[[Request], Iterable[Rule]]
@@ -88,7 +91,7 @@ def change_steps(profile: RequestProfile, row: int, effort: Effort) -> Steps[tup
     """
     try:
         return (yield from _smallest(_Host(profile, row, effort), profile.request))
-    except _TooLongError:
+    except TooLongError:
         return ()
 
 
@@ -138,6 +141,8 @@ class _Host:
         found = None
         if failed.slot is not None:
             found = yield from self._in_groups(request, failed.slot)
+            if found is None:
+                found = yield from self._in_units(of_class(request, failed.slot), failed, but="max_unit")
             if found is None:
                 found = yield from self._with_free_amount(request, failed)
         elif failed.room:
@@ -206,13 +211,13 @@ class _Host:
         return self._helps(build(amount), failed)
 
     def _takes(self, request: Request) -> bool:
-        """Return whether its pools fit a request. Raises _TooLongError if the searches have taken too long."""
+        """Return whether its pools fit a request. Raises TooLongError if the searches have taken too long."""
         if request is self._profile.request:
             return self._profile.takes(self._row)
         needs = demand_on(self._columns, request)
         self._placed += sum(part.count for part in needs.parts)
         if self._placed > MAX_PLACED:
-            raise _TooLongError
+            raise TooLongError
         needs.given_up = self._given_up
         found = assignments(self._columns, self._row, needs, 1)
         self._given_up = needs.given_up
@@ -247,10 +252,31 @@ class _Host:
         cause = f" (max_unit {limit})" if limit is not None else ""
         return Edit(f"{amount - most} {slot} less{cause}", build(most))
 
+    def _in_units(self, one: Reducible, failed: Failed, but: str = "") -> Steps[Edit | None]:
+        """Return the request with the next amounts that units of the host admit, if one other than `but` forbids it."""
+        unit = unit_text(self._columns, one.resource_class, one.amount, self._row)
+        if not unit or unit.split()[0] == but:
+            return None
+        helpful = yield from self._helpful_units(one, failed)
+        return one.instead(helpful, unit) if helpful else None
+
+    def _helpful_units(self, one: Reducible, failed: Failed) -> Steps[list[int]]:
+        """Return the next smaller and the next larger amount that the host can give, as far as they help."""
+        helpful = list[int]()
+        for amount in next_valid(self._columns, one.resource_class, one.amount, self._row):
+            yield
+            if amount and self._helps(one.build(int(amount)), failed):
+                helpful.append(int(amount))
+        return helpful
+
     def _reduced(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request with one amount reduced just enough: that which needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
         for one in amounts(request):
+            if one.resource_class and has_units_on(self._columns, one.resource_class, self._row):
+                found = yield from self._in_units(one, failed)
+                if found is not None:
+                    return found
             # Only a reduction smaller than the best so far is useful.
             least = 1 if best is None else int(one.amount * (1 - best[0])) + 1
             most = yield from _most(least, one.amount, partial(self._helps_with, failed, one.build))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import pools_with, slot_of
 from redsched.errors import InvalidRequest
-from redsched.model import Group, Request
+from redsched.model import Group, Numa, NumaCell, Request
 from redsched.model.gpus import GPU, NODE, count, gpus_of, share_a_node, short_form
 from redsched.model.limits import MAX_PARTS
 from redsched.model.workload import GPU_SHARES
@@ -37,10 +37,19 @@ class Reducible:
     amount: int
     build: Build
     says: Callable[[int], str]
+    resource_class: str = ""
+    """The class, if units of hosts may forbid amounts of it."""
+    choice: Callable[[Sequence[int]], str] = str
+    """Describes the request with one of some other amounts."""
 
     def edit(self, amount: int) -> Edit:
         """Return the request with a smaller amount."""
         return Edit(self.says(amount), self.build(amount))
+
+    def instead(self, amounts: Sequence[int], unit: str) -> Edit:
+        """Return the request with the nearest of some amounts; `unit` forbids the present one."""
+        nearest = min(amounts, key=lambda one: abs(one - self.amount))
+        return Edit(f"{self.choice(amounts)} ({unit})", self.build(nearest))
 
 
 def amounts(request: Request) -> Iterator[Reducible]:
@@ -49,8 +58,8 @@ def amounts(request: Request) -> Iterator[Reducible]:
     Of identical groups only the first is included, as reducing another one would give the same request. Of several
     whole GPUs none is, as a request that asks for these wants no part of one.
     """
-    for name, amount in request.resources.items():
-        yield _reducible(name, amount, partial(with_resource, request, name))
+    for name in request.resources:
+        yield of_class(request, name)
     gpus = gpus_of(request)
     for at, group in enumerate(request.groups):
         if group in gpus:
@@ -58,13 +67,59 @@ def amounts(request: Request) -> Iterator[Reducible]:
                 yield from _shares(request, at, group)
         elif not any(_are_alike(request, group, other) for other in request.groups[:at]):
             for name, amount in group.resources.items():
-                yield _reducible(f"{name} in group {group.name}", amount, partial(_with_group, request, at, name))
+                what, build = f"{name} in group {group.name}", partial(_with_group, request, at, name)
+                yield _reducible(what, amount, build, name)
     for at, devices in enumerate(request.pci):
         yield _reducible(devices.resource_class, devices.count, partial(_with_devices, request, at))
+    yield from _of_cells(request.numa, partial(_with_numa, request)) if request.numa else ()
 
 
-def _reducible(what: str, amount: int, build: Build) -> Reducible:
-    return Reducible(amount, build, lambda less: f"{amount - less} {what} less")
+def of_class(request: Request, name: str) -> Reducible:
+    """Return an unnumbered amount of a request."""
+    return _reducible(name, request.resources[name], partial(with_resource, request, name), name)
+
+
+def _reducible(what: str, amount: int, build: Build, resource_class: str = "") -> Reducible:
+    def says(less: int) -> str:
+        return f"{amount - less} {what} less"
+
+    def choice(amounts: Sequence[int]) -> str:
+        return f"{' or '.join(map(str, amounts))} {what} instead of {amount}"
+
+    return Reducible(amount, build, says, resource_class, choice)
+
+
+def _of_cells(numa: Numa, with_numa: Callable[[Numa], Request]) -> Iterator[Reducible]:
+    """Yield the CPUs and the memory of each kind of guest cells, memory in steps that keep whole pages."""
+    step_mb = max(1, (numa.page_size_kb or 0) // 1024)
+    for cell in dict.fromkeys(numa.cells):
+        if numa.cells.count(cell) == len(numa.cells):
+            where = "in each NUMA cell" if len(numa.cells) > 1 else "in the NUMA cell"
+        else:
+            where = f"in NUMA cell {numa.cells.index(cell)}"
+
+        def build(made: Callable[[int], NumaCell], amount: int, cell: NumaCell = cell) -> Request:
+            changed = made(amount)
+            return with_numa(replace(numa, cells=tuple(changed if one == cell else one for one in numa.cells)))
+
+        def cpus(amount: int, cell: NumaCell = cell) -> NumaCell:
+            return replace(cell, cpus=amount, dedicated_cpus=min(cell.dedicated_cpus, amount))
+
+        def memory(steps: int, cell: NumaCell = cell) -> NumaCell:
+            return replace(cell, memory_mb=steps * step_mb)
+
+        yield _reducible(f"CPUs {where}", cell.cpus, partial(build, cpus))
+        if cell.memory_mb:
+            says = partial(_less_memory, cell.memory_mb, step_mb, where)
+            yield Reducible(cell.memory_mb // step_mb, partial(build, memory), says)
+
+
+def _less_memory(memory_mb: int, step_mb: int, where: str, steps: int) -> str:
+    return f"{memory_mb - steps * step_mb} MEMORY_MB {where} less"
+
+
+def _with_numa(request: Request, numa: Numa) -> Request:
+    return replace(request, numa=numa)
 
 
 def _shares(request: Request, at: int, gpu: Group) -> Iterator[Reducible]:
@@ -72,9 +127,15 @@ def _shares(request: Request, at: int, gpu: Group) -> Iterator[Reducible]:
     for name, amount in gpu.resources.items():
         build = partial(_with_group, request, at, name)
         if name == GPU_SHARES:
-            yield Reducible(amount, build, lambda less: f"{GPU}={count(less)} instead of {short_form([gpu])}")
+            yield Reducible(
+                amount, build, lambda less: _gpus_instead([less], gpu), name, lambda of: _gpus_instead(of, gpu)
+            )
         else:
-            yield _reducible(f"{name} of the GPU", amount, build)
+            yield _reducible(f"{name} of the GPU", amount, build, name)
+
+
+def _gpus_instead(shares: Sequence[int], gpu: Group) -> str:
+    return f"{' or '.join(f'{GPU}={count(one)}' for one in shares)} instead of {short_form([gpu])}"
 
 
 def _are_alike(request: Request, group: Group, other: Group) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from redsched.decide.causes import reason_on
 from redsched.decide.explain.changes import Effort
 from redsched.decide.explain.closed import closed_hosts
 from redsched.decide.explain.nearest import nearest, with_changes
@@ -55,7 +56,9 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
     checks = list[Check]()
     for rule in rules:
         if not rule.guarded or all(check.ok for check in checks):
-            checks.append(Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)))
+            ok = bool(rule.passes(columns, row))
+            name = rule.reason if ok else reason_on(rule, columns, row)
+            checks.append(Check(name, ok, rule.detail(columns, row)))
     if all(check.ok for check in checks) and not profile.takes(row):
         lack = lack_text(columns, request, row)
         detail = "its pools can give each part of the request, and not all of them together"

@@ -1,7 +1,7 @@
 """The nearest misses: the hosts closest to taking a request, with the smallest change that makes them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +13,13 @@ from redsched.decide.explain.parts import has_classes, is_about_parts, kinds_of,
 from redsched.decide.filters.places import (
     PlaceTraits,
     given_in_units,
-    has_units,
     largest,
     pools_with,
     slot_free,
     slot_of,
 )
-from redsched.decide.fit import fits
+from redsched.decide.filters.pools import NUMA, node_lack
+from redsched.decide.filters.units import KINDS, forbidding, next_valid
 from redsched.decide.pick import best_of_all
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
@@ -28,6 +28,7 @@ from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.scoring.demand import demand
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork, check_work
+from redsched.model import Amounts, Request
 from redsched.model.validation import SHARED_POOL
 
 NEAREST = 3
@@ -38,9 +39,9 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
 
     Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes), so those where
     most of the request fits; then those that fail the fewest other rules. A host that is down, or closed to new claims,
-    is not a miss. Neither is a host that has none of a class at all, used or not, nor one whose min_unit or step_size
-    forbids an amount, because it accepts only larger or other amounts. A host whose max_unit forbids an amount is a
-    miss that lacks what is beyond max_unit.
+    is not a miss. Neither is a host that has none of a class at all, used or not. A host whose max_unit forbids an
+    amount lacks what is beyond max_unit; one whose min_unit or step_size does lacks as much as to the next amount that
+    it can give, and is no miss if it can give none.
     """
     columns = profile.columns
     failed, lack = profile.failed_host_rules(), lack_of_parts(columns, profile.request)
@@ -50,10 +51,9 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
         passing = _guarded(rule, columns, failed + lack == 0) if rule.guarded else rule.passes(columns, ALL_ROWS)
         if rule.slot is not None:
             amount = profile.request.resources[rule.slot]
-            if has_units(columns, rule.slot):
-                units = fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
-                failed[~(passing | units)] = np.inf
-            lack += ~passing * _relative_lack(profile, rule.slot, amount)
+            to_next = _to_next_valid(columns, rule.slot, amount)
+            lack += ~passing * np.maximum(_relative_lack(profile, rule.slot, amount), np.minimum(to_next, 1))
+            failed[~passing & np.isinf(to_next)] = np.inf
         else:
             failed += ~passing & has_parts if is_about_parts(rule) else ~passing
     if not profile.is_plain:
@@ -121,6 +121,17 @@ def _relative_lack(profile: RequestProfile, slot: str, amount: int) -> NDArray[n
     return relative
 
 
+def _to_next_valid(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
+    """Return how far the next amount is that hosts can give, relative to this one, where min_unit or step_size forbids
+    this one: 0 elsewhere, inf if they can give none.
+    """
+    kind = forbidding(columns, slot, amount, PlaceTraits(), PlaceTraits(), ALL_ROWS, shared=True, least=1)
+    below, above = next_valid(columns, slot, amount, ALL_ROWS)
+    down, up = np.where(below > 0, amount - below, np.inf), np.where(above > 0, above - amount, np.inf)
+    forbids = (kind == KINDS.index("min_unit")) | (kind == KINDS.index("step_size"))
+    return np.where(forbids, np.minimum(down, up) / amount, 0.0)
+
+
 def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = profile.columns, profile.request.resources
     rules = (*profile.rules, *(rule for rule in profile.dynamic_rules() if not rule.guarded))
@@ -138,7 +149,9 @@ def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Mis
         places={slot: place for slot, (_, place) in lacking.items() if place},
         kept=columns.kept.for_request(row, demand(profile.request)),
     )
-    return _with_parts(profile, row, miss) if of_parts else miss
+    if of_parts:
+        miss = _with_parts(profile, row, miss)
+    return _with_node(columns, row, profile.request, miss) if any(rule.reason == NUMA for rule in failing) else miss
 
 
 def _with_parts(profile: RequestProfile, row: int, miss: Miss) -> Miss:
@@ -160,6 +173,27 @@ def _with_parts(profile: RequestProfile, row: int, miss: Miss) -> Miss:
                 in_all = kind.in_all(columns, row)
                 total_free[name], capacity[name] = max(total_free.get(name, 0), in_all[0]), in_all[1]
     return replace(miss, needs=dict(needs), free=dict(free), total_free=total_free, capacity=capacity)
+
+
+def _with_node(columns: Columns, row: int, request: Request, miss: Miss) -> Miss:
+    """Return a miss with what one guest cell needs of the classes that its NUMA node lacks, and has free of them."""
+    if request.numa is None:
+        return miss
+    lack = node_lack(columns, request.numa, row)
+    others = {name for group in request.groups for name in group.resources} | request.resources.keys()
+    of_cells = {name for name, _ in lack.demands} - others
+    return replace(
+        miss,
+        needs={**_less(miss.needs, of_cells), **lack.needs},
+        free={**_less(miss.free, of_cells), **lack.free},
+        places=dict(miss.places) | (dict.fromkeys(lack.needs, lack.node) if lack.node else {}),
+        total_free=_less(miss.total_free, of_cells),
+        capacity=_less(miss.capacity, of_cells),
+    )
+
+
+def _less(amounts: Amounts, names: Collection[str]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if name not in names}
 
 
 def _largest_place(columns: Columns, resource_class: str, row: int) -> tuple[int, str]:

@@ -5,7 +5,11 @@ a host lacks.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
+
+import numpy as np
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
@@ -21,13 +25,15 @@ from redsched.decide.filters.places import (
     places_giving,
     pools_having,
     pools_with,
+    slot_free,
     slot_of,
 )
+from redsched.decide.filters.units import unit_causes
 from redsched.decide.fit import unscaled_free_on
 from redsched.decide.pools import Demands, cell_demands
-from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.rules import Cause, Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
-from redsched.model import NUMA_NODE, Group, PciDevices, Request
+from redsched.model import NUMA_NODE, Amounts, Group, Numa, PciDevices, Request
 from redsched.model.gpus import gpus_of
 
 Wanted = TypeVar("Wanted")
@@ -41,6 +47,7 @@ POOLS = "pools"
 Tests = tuple[Callable[[Columns, Rows], Mask], Callable[[Columns, int], str]]
 """What a rule tests, and its detail."""
 
+NODE = PlaceTraits(frozenset((NUMA_NODE,)))
 Kind = tuple[Demands, int]
 """The demands of a guest's cell, and the number of cells that need at least as much: that many nodes need room."""
 
@@ -57,9 +64,15 @@ def groups(request: Request) -> Iterator[Rule]:
             alike = tuple(sorted(group.resources.items())), _traits_of(group)
             if alike not in known:
                 known[alike] = _group(group, amounts_with_gpus if group in gpus else amounts_text)
-            yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources))
+            causes = partial(_units_of_group, group)
+            yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources), causes=causes)
     if request.group_policy == "isolate":
         yield from _isolated(request.groups)
+
+
+def _units_of_group(group: Group) -> Sequence[Cause]:
+    wanted = _traits_of(group)
+    return unit_causes(tuple(sorted(group.resources.items())), wanted, wanted)
 
 
 def _isolated(groups: Sequence[Group]) -> Iterator[Rule]:
@@ -100,9 +113,12 @@ def numa(request: Request) -> Iterator[Rule]:
     """Require, for each cell, as many NUMA nodes with room for it as there are cells that need at least as much."""
     if request.numa is None:
         return
-    cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
-    kinds = {tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}
-    yield _cells(tuple(kinds.items()), request.numa.is_memory_real)
+    yield _cells(_kinds(request.numa), request.numa.is_memory_real)
+
+
+def _kinds(numa: Numa) -> tuple[Kind, ...]:
+    cells = [dict(cell_demands(numa, cell)) for cell in numa.cells]
+    return tuple({tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}.items())
 
 
 def pci(request: Request) -> Iterator[Rule]:
@@ -150,29 +166,98 @@ def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
     return all(cell.get(name, 0) >= amount for name, amount in other.items())
 
 
-def _cells(kinds: Sequence[Kind], is_memory_real: bool) -> Rule:
+@dataclass(frozen=True, slots=True)
+class NodeLack:
+    """What one guest cell needs of the classes that the best NUMA node of a host lacks, and what is free of them there.
+
+    `demands`: all that the cell needs. `node`: '' if the host has no NUMA node.
+    """
+
+    node: str
+    demands: Demands
+    needs: Amounts
+    free: Amounts
+
+
+def node_lack(columns: Columns, numa: Numa, row: int) -> NodeLack:
+    """Return what a host lacks for the first cells that it has too few NUMA nodes for."""
+    with_room = _nodes_with_room(numa.is_memory_real)
+    demands, _ = _first_short(_kinds(numa), with_room, columns, row)
+    node = _best_node(columns, numa.is_memory_real, demands, row)
+    if not node:
+        return NodeLack("", demands, dict(demands), dict.fromkeys(dict(demands), 0))
+    free = {name: _node_free(columns, numa.is_memory_real, node, name, row) for name, _ in demands}
+    lacking = {name: amount for name, amount in demands if free[name] < amount} or dict(demands)
+    return NodeLack(node, demands, lacking, {name: free[name] for name in lacking})
+
+
+def _best_node(columns: Columns, is_memory_real: bool, demands: Demands, row: int) -> str:
+    """Return the NUMA node that lacks least of a cell's demands, of those that lack any; '' for none."""
+    nodes = pools_having(columns, NUMA_NODE, row)
+
+    def lack(node: str) -> float:
+        left = ((amount, _node_free(columns, is_memory_real, node, name, row)) for name, amount in demands)
+        return sum(max(0, amount - free) / amount for amount, free in left)
+
+    lacks = {node: lack(node) for node in nodes}
+    return min([node for node in nodes if lacks[node]] or nodes, key=lambda node: lacks[node], default="")
+
+
+def _node_free(columns: Columns, is_memory_real: bool, node: str, name: str, row: int) -> int:
+    """Return what is free of a class in a NUMA node for a cell, with what is kept for another request."""
+    slot = slot_of(node, name)
+    kept = columns.kept.amount(row, slot)
+    if is_memory_real and name == "MEMORY_MB":
+        return int(min(unscaled_free_on(columns, slot, row), slot_free(columns, slot, row))) + kept
+    return slot_free(columns, slot, row) + kept
+
+
+def _nodes_with_room(is_memory_real: bool) -> Callable[[Columns, Demands, Rows], Mask]:
+    """Make the count of the NUMA nodes that have room for a cell."""
+
     def nodes_with_room(columns: Columns, demands: Demands, rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
+        memory_mb = dict(demands).get("MEMORY_MB")
         for pool in pools_having(columns, NUMA_NODE, rows):
             room = gives_all(columns, pool, demands, rows)
             slot = slot_of(pool, "MEMORY_MB")
-            if is_memory_real and slot in columns.ratios:
-                room = room & (unscaled_free_on(columns, slot, rows) >= dict(demands)["MEMORY_MB"])
+            if is_memory_real and slot in columns.ratios and memory_mb is not None:
+                room = room & (unscaled_free_on(columns, slot, rows) >= memory_mb)
             found = found + (columns.traits[slot_of(pool, NUMA_NODE)][rows] & room)
         return found
 
+    return nodes_with_room
+
+
+def _cells(kinds: Sequence[Kind], is_memory_real: bool) -> Rule:
+    nodes_with_room = _nodes_with_room(is_memory_real)
+
     def detail(columns: Columns, row: int) -> str:
         demands, nodes = _first_short(kinds, nodes_with_room, columns, row)
-        places = pools_having(columns, NUMA_NODE, row)
-        best = nearest_place(columns, row, demands, places)
-        if is_memory_real and any(columns.ratios[slot_of(pool, "MEMORY_MB")][row] > 1 for pool in places):
-            best += ", of which this guest takes only memory that is not overcommitted"
+        have = int(nodes_with_room(columns, demands, row))
+        node = _best_node(columns, is_memory_real, demands, row)
+        best = nearest_place(
+            columns, row, demands, [node] if node and have < nodes else pools_having(columns, NUMA_NODE, row)
+        )
+        if is_memory_real and node and columns.ratios[slot_of(node, "MEMORY_MB")][row] > 1:
+            left = _node_free(columns, is_memory_real, node, "MEMORY_MB", row)
+            best += f", of which this guest takes only memory that is not overcommitted: {max(0, left)} MEMORY_MB"
         if nodes == 1:
             return f"needs {amounts_text(demands)} in one NUMA node, {best}"
-        have = int(nodes_with_room(columns, demands, row))
+        best = f"next {best}" if have else best
         return f"needs {nodes} NUMA nodes with {amounts_text(demands)} each, {have} have it, {best}"
 
-    return Rule(NUMA, _enough(kinds, nodes_with_room), detail, room=True)
+    def lacks(name: str, columns: Columns, rows: Rows) -> Mask:
+        own = [(tuple(one for one in demands if one[0] == name), nodes) for demands, nodes in kinds]
+        return ~np.bool_(_enough([one for one in own if one[0]], nodes_with_room)(columns, rows))
+
+    def causes() -> Sequence[Cause]:
+        """Blame a class if its amounts alone have no room."""
+        demands = tuple(dict.fromkeys(one for cell, _ in kinds for one in cell))
+        names = sorted({name for name, _ in demands})
+        return (*unit_causes(demands, NODE, NODE), *(Cause(f"{NUMA}:{one}", partial(lacks, one)) for one in names))
+
+    return Rule(NUMA, _enough(kinds, nodes_with_room), detail, room=True, causes=causes)
 
 
 def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:

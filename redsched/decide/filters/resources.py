@@ -1,6 +1,6 @@
 """The filter on unnumbered amounts: room for each in the root, a pool or a shared pool of the host."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
@@ -13,8 +13,9 @@ from redsched.decide.filters.places import (
     slot_free,
     slot_of,
 )
+from redsched.decide.filters.units import unit_causes
 from redsched.decide.pools import may_use, shared_with
-from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.rules import Cause, Mask, Rows, Rule
 from redsched.model import Request
 from redsched.model.kept_for import UNNAMED
 from redsched.model.validation import SHARED_POOL
@@ -61,7 +62,10 @@ def _amount(of_pools: PlaceTraits, resource_class: str, amount: int) -> Rule:
             f"{text}; elsewhere {nearest_place(columns, row, ((resource_class, amount),), places)}" if places else text
         )
 
-    return Rule(resource_class, passes, detail, resource_class, depends, room=True)
+    def causes() -> Sequence[Cause]:
+        return unit_causes(((resource_class, amount),), ANY_PLACE, of_pools, shared=True)
+
+    return Rule(resource_class, passes, detail, resource_class, depends, room=True, causes=causes)
 
 
 def _shared_slot(name: str, resource_class: str) -> str:
@@ -80,6 +84,8 @@ def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
     if (kept_free := min(kept, left + kept)) > 0:
         text += f", of which {kept_free} are {UNNAMED}"
-    if not least <= amount <= most:
-        text += f"; one claim may take {least} to {most}"
-    return text if amount % step == 0 else f"{text}; only multiples of {step}"
+    if amount < least:
+        text += f"; min_unit is {least}"
+    if amount > most:
+        text += f"; max_unit is {most}"
+    return text if amount % step == 0 else f"{text}; step_size is {step}"

@@ -10,7 +10,9 @@
 --   OK     token (a new one), state
 --   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has them or is being resized to
 --                  them; nothing is written
---   FULL   the slot that has no room, or whose min, max or step does not admit the amount
+--   FULL   the slot that refuses its amount, and the rule that does: min_unit, max_unit, step_size, kept (for a request
+--          that waits), or '' for a lack of room; the value of the rule, for a lack of room the most that the claim may
+--          have; the next smaller and the next larger amount that the claim can get, or has; 0 for none
 --   OVER_QUOTA UNSHARED   of the project's quota: see quota_room.lua
 --   RETRY  the names of missing keys
 --   MOVING ENDING ENDED STALE UNKNOWN NOT_ATTESTED, SETTLING (it needs more of a shared pool, and the cell is not
@@ -56,9 +58,9 @@ local quota = (claim.fields.project or '') ~= '' and needs(objects, lacking, 'qu
 if #lacking > 0 then
   return answer('RETRY', unpack(lacking))
 end
-local slot = too_small(host.key, objects, was, wanted)
+local slot, why = too_small(host.key, objects, was, wanted)
 if slot then
-  return answer('FULL', slot)
+  return answer('FULL', slot, unpack(why))
 end
 
 -- Return by how much the usage of a claim grows, by class.

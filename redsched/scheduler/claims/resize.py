@@ -1,7 +1,11 @@
-"""Compute the absolute amounts of a claim from the changes requested."""
+"""Compute the absolute amounts of a claim from the changes requested, and explain why its host refuses them."""
 
-from redsched.errors import InvalidRequest
+from collections.abc import Sequence
+from typing import Any
+
+from redsched.errors import InvalidRequest, NoValidHost
 from redsched.model import Amounts, Claim
+from redsched.model.kept_for import UNNAMED, KeptFor, fact_of
 from redsched.model.validation import check_amount, check_class, check_slot, split_slot
 
 
@@ -30,3 +34,29 @@ def _slot(claim: Claim, resource_class: str) -> str:
             f"claim {claim.id} holds {resource_class} in several slots: use `slots` to resize one of {', '.join(of)}"
         )
     return of[0] if of else resource_class
+
+
+def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: KeptFor | None) -> NoValidHost:
+    """Return the refusal of new amounts, from the facts of the script's reply (resize.lua).
+
+    `kept`: what the host keeps for a request that waits.
+    """
+    slot, rule, value, below, above = facts[0], facts[1], *map(int, facts[2:5])
+    asked, held = amounts.get(slot, 0), claim.amounts.get(slot, 0)
+    found: dict[str, Any] = {"claim_id": claim.id, "slot": slot, "asked": asked, "rule": rule or "room", "value": value}
+    found["next"] = [one for one in (below, above) if one]
+    if rule == "kept" and kept is not None:
+        found["kept"] = fact_of(kept)
+    others = [str(one) for one in found["next"] if one != held]
+    choices = [f"request {' or '.join(others)} {slot}"] if others else []
+    choices += [f"keep the {held} that it has"] if held in found["next"] else []
+    what = f"{asked} {slot} of claim {claim.id}"
+    return NoValidHost(f"{_why(claim.host, what, slot, rule, value)}: {', or '.join([*choices, 'move it'])}", found)
+
+
+def _why(host: str, what: str, slot: str, rule: str, value: int) -> str:
+    if rule == "kept":
+        return f"host {host} has room for {what}, but {value} {slot} there are {UNNAMED}"
+    if rule:
+        return f"the {rule} of {slot} on host {host} is {value}, which forbids {what}"
+    return f"host {host} has no room for {what}, which may have {max(0, value)} there"

@@ -8,14 +8,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from redsched.errors import InvalidRequest, NotFound, NoValidHost, RedschedError
+from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
+from redsched.model.kept_for import KeptFor
+from redsched.model.validation import split_slot
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.cursor import Cursor, parse_cursor
 from redsched.scheduler.claims.listing import with_host_conditions, with_reasons
 from redsched.scheduler.claims.moved import marks_of, pass_after, walk_pass
 from redsched.scheduler.claims.outcomes import check_outcome
-from redsched.scheduler.claims.resize import absolute
+from redsched.scheduler.claims.resize import absolute, resize_refusal
 from redsched.scheduler.queries import ME, ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Page
@@ -149,19 +151,16 @@ class ClaimService:
         """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 removes an amount.
 
         A claim that its host has accepted gets a new token at once, and holds the larger of the old and the new amounts
-        until the host has resized the work. Raises NoValidHost (facts: `slot`), QuotaExceeded, InvalidRequest,
-        NotFound, ClaimState, StaleToken, Settling.
+        until the host has resized the work. Raises NoValidHost (facts: `slot`, `asked`, the `rule` that
+        refuses it with its `value`, and the `next` amounts), QuotaExceeded, InvalidRequest, NotFound, ClaimState,
+        StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
         answer = await self._quotas.resize(cell, claim, token, amounts)
         if answer.outcome is Outcome.FULL:
-            slot = answer.facts[0]
-            raise NoValidHost(
-                f"host {claim.host} has no room for {amounts.get(slot, 0)} {slot} of claim {claim.id}: request "
-                "less, or move it",
-                {"claim_id": claim.id, "slot": slot, "asked": amounts.get(slot, 0)},
-            )
+            await self._cells.catch_up()  # what the host keeps may be newer than the replica
+            raise resize_refusal(claim, amounts, answer.facts, _kept_on(cell, claim.host, answer.facts[0]))
         check_outcome(claim, answer)
         return await self.get(claim.id)
 
@@ -220,3 +219,10 @@ class ClaimService:
 
 def _listed(cells: Cells, wanted: ClaimFilter) -> list[Cell]:
     return [cells.named(name) for name in values_of(wanted.cell)] or list(cells)
+
+
+def _kept_on(cell: Cell, host: str, slot: str) -> KeptFor | None:
+    """Return what a host keeps of the class of a slot for a request that waits, as far as this scheduler knows."""
+    columns = cell.updater.columns
+    row = columns.row(host)
+    return None if row is None else columns.kept.for_request(row, (split_slot(slot)[1],))

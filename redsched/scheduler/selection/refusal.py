@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
+from redsched.decide.causes import KEPT
 from redsched.decide.explain.nearest import NEAREST
+from redsched.decide.explain.places import merge_places
 from redsched.decide.explain.unknown import merge_unknown
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
@@ -14,6 +16,7 @@ from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Group, Request
 from redsched.model.gpus import amount_text, gpus_of, in_words, share_a_node
+from redsched.model.kept_for import UNNAMED, KeptFor, fact_of
 from redsched.model.workload import GPU_SHARES
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
@@ -78,8 +81,12 @@ def refusal(
     }
     if any(one.cut_short for one in found):
         facts["cut_short"] = True
-    unknown = merge_unknown(one.unknown for one in found).text if is_complete else ""
-    return NoValidHost(refusal_text(hosts, request, reasons, nearest, unknown), facts)
+    notes = [merge_unknown(one.unknown for one in found).text] if is_complete else []
+    places = merge_places(one.places for one in found)
+    if places is not None:
+        facts["places"] = {name: value for name, value in asdict(places).items() if value or name == "fits"}
+        notes.append(places.text)
+    return NoValidHost(refusal_text(hosts, request, reasons, nearest, "; ".join(filter(None, notes))), facts)
 
 
 _OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kept", "total_free", "capacity")
@@ -89,10 +96,10 @@ _OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kep
 def _shown(miss: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a miss that its REST model has.
 
-    For whom amounts are kept, only `explain` says: texts and facts of errors go to callers who may not know it.
+    The API leaves out for whom amounts are kept for callers who may not know it; the text never says it.
     """
     if miss["kept"]:
-        miss["kept"] = {"slots": miss["kept"]["amounts"], "request": "", "project": ""}
+        miss["kept"] = fact_of(KeptFor(**miss["kept"]))
     return {name: value for name, value in miss.items() if name != "distance" and (value or name not in _OPTIONAL)}
 
 
@@ -111,23 +118,28 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
 
 
 def refusal_text(
-    hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = (), unknown: str = ""
+    hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = (), notes: str = ""
 ) -> str:
     """Return one sentence about a request that none of so many hosts can take, with the reasons.
 
-    `unknown`: that about the zones and hosts of the request which do not exist.
+    `notes`: that about zones and hosts of the request which do not exist, and about the number of its places.
     """
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
     why = ", ".join(one.text for one in in_words(request, reasons)) or "not enough places in one cell"
-    nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes)
-    return f"none of {hosts} hosts can take {_wanted(request)}: {why}{unknown and '; '}{unknown}{nearby}"
+    is_kept = any(one.reason.endswith(KEPT) for one in reasons)
+    nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes or (is_kept and one.kept))
+    return f"none of {hosts} hosts can take {_wanted(request)}: {why}{notes and '; '}{notes}{nearby}"
 
 
 def near(miss: Miss) -> str:
-    """Describe the changes after which a near host would take the request."""
+    """Describe the changes after which a near host would take the request, and what it keeps for another one."""
     of = f" for {miss.member}" if miss.member else ""
-    return f"nearest{of} {miss.host}: {', '.join(miss.changes)}"
+    changes = ", ".join(miss.changes)
+    if miss.kept is None:
+        return f"nearest{of} {miss.host}: {changes}"
+    kept = " and ".join(f"{amount} {slot}" for slot, amount in sorted(miss.kept.amounts.items()))
+    return f"nearest{of} {miss.host}: {changes}{changes and ', as '}{kept} are {UNNAMED}"
 
 
 def _wanted(request: Request) -> str:

@@ -1,5 +1,6 @@
 """Problems: the bodies of all 4xx and 5xx responses."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -109,6 +110,26 @@ class Miss(Answer, shows=scheduler.Miss):
     ]
 
 
+class PlacesMissAnswer(Answer, shows=scheduler.PlacesMiss):
+    """Why hosts that fit one place have too few places for the `count` of a request."""
+
+    asked: int
+    fits: Annotated[int, Field(description="The largest `count` that fits.")]
+    rule: Annotated[
+        str, Field(description="The reason of the rule without which all would fit; `count` if no single one is.")
+    ]
+    says: Annotated[str, Field(description="What the rule allows.")] = ""
+    without: Annotated[str, Field(description="What to leave out of the request for all places to fit.")] = ""
+    by: Annotated[str, Field(description="The topology of the rule: `host`, `zone` or `label:<key>`.")] = ""
+    domains: Annotated[
+        Mapping[str, int],
+        Field(
+            default_factory=dict,
+            description="For how many places each zone or label value has room by amounts, the fewest first.",
+        ),
+    ]
+
+
 class InvalidProblem(Problem):
     """422: `errors` lists the invalid fields."""
 
@@ -144,4 +165,23 @@ class NoValidHostProblem(Problem):
     nearest: list[Miss] | None = None
     cut_short: Annotated[
         bool | None, Field(description="true: the search for changes took too long, so that some may be missing.")
+    ] = None
+    places: Annotated[
+        PlacesMissAnswer | None, Field(description="Hosts fit one place, but not all: the rule, and how many fit.")
+    ] = None
+    slot: Annotated[str | None, Field(description="Of a resize: the slot that refuses its amount.")] = None
+    asked: Annotated[int | None, Field(description="Of a resize: that amount.")] = None
+    rule: Annotated[
+        str | None,
+        Field(description="Of a resize: what refuses it: `room`, `kept`, `min_unit`, `max_unit` or `step_size`."),
+    ] = None
+    value: Annotated[
+        int | None,
+        Field(description="Of a resize: the value of the rule; of `room`, the most that it may have."),
+    ] = None
+    next: Annotated[
+        list[int] | None, Field(description="Of a resize: the next smaller and larger amount that it can get, or has.")
+    ] = None
+    kept: Annotated[
+        KeptForAnswer | None, Field(description="Of a resize: what the host keeps for a request that waits.")
     ] = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from redsched.model import Amounts, ClaimStatus
 from redsched.scheduler import Check, ClosedHost, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
-from redsched.schema.responses.problems import KeptForAnswer, Miss, ReasonCount
+from redsched.schema.responses.problems import KeptForAnswer, Miss, PlacesMissAnswer, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
 
 
@@ -124,6 +124,9 @@ class ExplanationAnswer(Answer, shows=Explanation):
         Field(description="Limits of the project's quota that the request exceeds; null while usage is being counted."),
     ]
     checks: list[HostCheckAnswer]
+    places: Annotated[
+        PlacesMissAnswer | None, Field(description="Hosts fit one place, but not all: the rule, and how many fit.")
+    ] = None
     cut_short: Annotated[
         bool, Field(description="Whether the search for changes took too long, so that some may be missing.")
     ]

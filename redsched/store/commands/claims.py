@@ -358,9 +358,10 @@ class ClaimCommands:
     ) -> ScriptResult:
         """Change all amounts of a claim, by slot, at its owner's request. (resize.lua)
 
-        OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
-        MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
-        `exceeded`) | UNSHARED. `objects` as in `fail`, for its amounts before and after; `limited` as in a ClaimCall.
+        OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot,
+        rule, value, next smaller and next larger amount: see resize.lua) | MOVING (it is being moved) | ENDING |
+        ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see `exceeded`) | UNSHARED. `objects` as in `fail`,
+        for its amounts before and after; `limited` as in a ClaimCall.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), objects=objects)

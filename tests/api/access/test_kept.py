@@ -33,11 +33,31 @@ async def test_an_explanation_names_the_request_to_those_who_may_know_it(api: Ca
 
 
 @pytest.mark.parametrize("who", ["operator", "web"])
-async def test_a_refusal_says_what_is_kept_and_not_for_whom(api: Callers, kept_for: str, who: str) -> None:
+async def test_a_refusal_says_for_whom_something_is_kept_to_those_who_may_know_it(
+    api: Callers, kept_for: str, who: str
+) -> None:
+    knows = who == "operator" or kept_for == "web"
     answer = await api.send(who, "POST", "/v1/selections", json=LARGE)
-    assert answer.status_code == 409, kept_for
-    assert answer.json()["nearest"][0]["kept"] == OF_ANOTHER
-    assert "big" not in answer.text
+    problem = answer.json()
+    assert answer.status_code == 409
+    assert [one["reason"] for one in problem["reasons"]] == ["kept"]
+    named = f"6 VCPU are kept for request big of project {kept_for}"
+    assert (named if knows else "6 VCPU are kept for a request that waits") in problem["detail"]
+    expected = {"slots": {"VCPU": 6}, "request": "big", "project": kept_for} if knows else OF_ANOTHER
+    assert problem["nearest"][0]["kept"] == expected
+    assert ("big" in answer.text) == knows
+
+
+@pytest.mark.parametrize("who", ["operator", "web"])
+async def test_so_does_the_refusal_of_a_resize(api: Callers, kept_for: str, who: str) -> None:
+    small = {"resources": {"VCPU": 1}, "project": "web", "claim_ids": ["web-mine"]}
+    (made,) = (await api.done(who, "POST", "/v1/selections", json=small))["selections"]
+    wanted = {"token": made["token"], "resources": {"VCPU": 8}}
+    problem = (await api.send(who, "POST", "/v1/claims/web-mine/resize", json=wanted)).json()
+    knows = who == "operator" or kept_for == "web"
+    assert (problem["rule"], problem["value"], problem["slot"], problem["asked"]) == ("kept", 6, "VCPU", 8)
+    assert (f"kept for request big of project {kept_for}" in problem["detail"]) == knows
+    assert problem["kept"]["request"] == ("big" if knows else "")
 
 
 @pytest.mark.parametrize(("who", "sees"), [("operator", ("web", "db")), ("reader", ("web", "db")), ("of-h1", ("web",))])

@@ -88,8 +88,8 @@ def check(columns: Columns, host: str = "h1", **conditions: Any) -> HostCheck:
         ),
         ({"claimed.VCPU": "61"}, {}, "VCPU", "needs 4 VCPU, free 2"),
         ({"claimed.VCPU": "70"}, {}, "VCPU", "needs 4 VCPU, free -7"),
-        ({"min.VCPU": "6", "max.VCPU": "9"}, {}, "VCPU", "needs 4 VCPU, free 60; one claim may take 6 to 9"),
-        ({"step.VCPU": "3"}, {}, "VCPU", "needs 4 VCPU, free 60; only multiples of 3"),
+        ({"min.VCPU": "6", "max.VCPU": "9"}, {}, "min_unit:VCPU", "needs 4 VCPU, free 60; min_unit is 6"),
+        ({"step.VCPU": "3"}, {}, "step_size:VCPU", "needs 4 VCPU, free 60; step_size is 3"),
         ({}, {"resources": {"CUSTOM_GPU": 1}}, "CUSTOM_GPU", "needs 1 CUSTOM_GPU, free 0"),
     ],
 )

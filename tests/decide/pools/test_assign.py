@@ -245,7 +245,8 @@ def test_a_refused_guest_is_told_that_it_does_not_overcommit_memory() -> None:
     columns = pools.columns()
     [pinned] = numa_rules(Request(numa=Numa((NumaCell(1, 3),), CpuPolicy.DEDICATED)))
     best = "needs 3 MEMORY_MB and 1 PCPU in one NUMA node, best is n0 with 8 MEMORY_MB and 2 PCPU free"
-    assert pinned.detail(columns, 0) == f"{best}, of which this guest takes only memory that is not overcommitted"
+    real = "of which this guest takes only memory that is not overcommitted: 2 MEMORY_MB"
+    assert pinned.detail(columns, 0) == f"{best}, {real}"
     [shared] = numa_rules(Request(numa=Numa((NumaCell(3, 3),))))
     assert "overcommitted" not in shared.detail(columns, 0)
 

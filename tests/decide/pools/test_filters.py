@@ -90,7 +90,7 @@ def cells(*sizes: tuple[int, int]) -> Numa:
             {"numa": cells((3, 1024), (1, 1024), (3, 1024))},
             "numa",
             "needs 2 NUMA nodes with 1024 MEMORY_MB and 3 PCPU each, 1 have it, "
-            "best is numa1 with 4096 MEMORY_MB and 3 PCPU free",
+            "next best is numa0 with 9000 MEMORY_MB and 2 PCPU free",
         ),
         (
             {"numa": Numa((NumaCell(1, 1),))},

@@ -134,7 +134,8 @@ async def test_a_claim_does_not_grow_into_it(cell: CellStore) -> None:
     await open_host(cell, VCPU=8)
     placed = await claim_on(cell, "a", VCPU=1)
     await reserve(cell)
-    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.FULL
+    answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 3})
+    assert (answer.outcome, answer.facts) == (Outcome.FULL, ("VCPU", "kept", "6", "2", "0"))
     assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2})).outcome is Outcome.OK
 
 

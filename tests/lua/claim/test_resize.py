@@ -100,23 +100,24 @@ async def test_a_slot_that_is_named_no_more_is_released_whole(cell: CellStore, r
 
 
 @pytest.mark.parametrize(
-    ("amounts", "slot"),
+    ("amounts", "facts"),
     [
-        ({"VCPU": 6}, "VCPU"),  # another claim holds 3
-        ({"VCPU": 2, "MEMORY_MB": 110}, "MEMORY_MB"),
-        ({"VCPU": 2, "MEMORY_MB": 15}, "MEMORY_MB"),  # the step is 10
-        ({"VCPU": 2, "DISK_GB": 1}, "DISK_GB"),  # there is no such slot
+        ({"VCPU": 6}, ("VCPU", "", "5", "5", "0")),  # another claim holds 3
+        ({"VCPU": 2, "MEMORY_MB": 110}, ("MEMORY_MB", "", "100", "100", "0")),
+        ({"VCPU": 2, "MEMORY_MB": 15}, ("MEMORY_MB", "step_size", "10", "10", "20")),
+        ({"VCPU": 2, "MEMORY_MB": 35}, ("MEMORY_MB", "step_size", "10", "30", "40")),
+        ({"VCPU": 2, "DISK_GB": 1}, ("DISK_GB", "", "0", "0", "0")),  # there is no such slot
     ],
 )
 @pytest.mark.parametrize("state", ["claimed", "active"])
 async def test_what_does_not_fit_is_refused_and_changes_nothing(
-    cell: CellStore, raw: Any, state: str, amounts: dict[str, int], slot: str
+    cell: CellStore, raw: Any, state: str, amounts: dict[str, int], facts: tuple[str, ...]
 ) -> None:
     await claim_on(cell, "other", VCPU=3)
     placed = await a_claim(cell, state, VCPU=2, MEMORY_MB=20)
     async with nothing_written(raw):
         answer = await cell.claims.resize("h1", "a", placed.token, amounts)
-    assert (answer.outcome, answer.facts) == (Outcome.FULL, (slot,))
+    assert (answer.outcome, answer.facts) == (Outcome.FULL, facts)
 
 
 async def test_it_may_take_all_that_is_free_and_what_it_holds(cell: CellStore) -> None:
@@ -247,7 +248,13 @@ async def on_seats(cell: CellStore, number: int) -> Placed:
 async def test_shared_pools_are_drawn_on_and_released_likewise(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
     placed = await on_seats(cell, 2)
-    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 6})).facts == (SEATS,)
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 6})).facts == (
+        SEATS,
+        "",
+        "5",
+        "5",
+        "0",
+    )
     token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 5})).facts[0]
     assert await seats(raw, cell) == 5
     token = (await cell.claims.resize("h1", "a", token, {"VCPU": 2})).facts[0]
@@ -269,7 +276,7 @@ async def test_what_counts_beyond_the_host_waits_until_the_cell_is_settled(cell:
 async def test_a_pool_that_nobody_has_declared_has_no_room(cell: CellStore) -> None:
     placed = await a_claim(cell)
     answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 1})
-    assert (answer.outcome, answer.facts) == (Outcome.FULL, (SEATS,))
+    assert (answer.outcome, answer.facts) == (Outcome.FULL, (SEATS, "", "0", "0", "0"))
 
 
 async def test_the_journal_brings_a_half_done_resize_back(cell: CellStore, raw: Any) -> None:

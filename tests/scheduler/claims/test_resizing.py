@@ -3,9 +3,10 @@
 import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
-from redsched.model import Claim, ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
+from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.resize import absolute
-from tests.scheduler.working import at_work
+from tests.scheduler.working import BY_HAND, at_work
 
 POOLS = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, "t", {"VCPU": 2, "numa0/PCPU": 1, "numa1/PCPU": 1, "gpu0/VGPU": 1})
 
@@ -48,10 +49,63 @@ async def test_a_claim_grows_and_shrinks(clean_store: str) -> None:
         assert (await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})).token == grown.token
         with pytest.raises(StaleToken):
             await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 1})
-        with pytest.raises(NoValidHost, match="no room for 9 VCPU") as refused:
+        with pytest.raises(NoValidHost) as refused:
             await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 9})
+        assert refused.value.detail == (
+            "host h0 has no room for 9 VCPU of claim mine, which may have 8 there: request 8 VCPU, or move it"
+        )
         assert refused.value.facts["slot"] == "VCPU"
         await work.is_sound()
+
+
+UNITS = [
+    ({"step_size": 4}, 8, 6, "step_size", 4, [4, 8], "request 4 VCPU, or keep the 8 that it has, or move it"),
+    ({"step_size": 4}, 4, 6, "step_size", 4, [4, 8], "request 8 VCPU, or keep the 4 that it has, or move it"),
+    ({"step_size": 4}, 4, 10, "step_size", 4, [8, 12], "request 8 or 12 VCPU, or move it"),
+    ({"min_unit": 4}, 6, 2, "min_unit", 4, [4], "request 4 VCPU, or move it"),
+    ({"max_unit": 6}, 4, 8, "max_unit", 6, [6], "request 6 VCPU, or move it"),
+]
+
+
+@pytest.mark.parametrize(("units", "held", "asked", "rule", "value", "following", "says"), UNITS)
+async def test_a_resize_that_units_forbid_names_them_and_the_next_amounts(
+    clean_store: str,
+    units: dict[str, int],
+    held: int,
+    asked: int,
+    rule: str,
+    value: int,
+    following: list[int],
+    says: str,
+) -> None:
+    """They were refused for a lack of room. Each of the next amounts can be had."""
+    async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        await scheduler.init()
+        await scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(16, **units)}, lease_s=3600))
+        token = (await scheduler.select(Request({"VCPU": held}, claim_ids=("mine",)))).selections[0].token or ""
+        with pytest.raises(NoValidHost) as refused:
+            await scheduler.claims.resize("mine", token, {}, {"VCPU": asked})
+        assert refused.value.detail == (
+            f"the {rule} of VCPU on host h1 is {value}, which forbids {asked} VCPU of claim mine: {says}"
+        )
+        assert refused.value.facts == {
+            "claim_id": "mine", "slot": "VCPU", "asked": asked, "rule": rule, "value": value, "next": following
+        }  # fmt: skip
+        for amount in following:
+            token = (await scheduler.claims.resize("mine", token, {}, {"VCPU": amount})).token
+
+
+async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
+        await work.store.reservations.put("h0", "r", {"VCPU": 4}, 3_600_000, 0, 5, "big", "ml")
+        await work.scheduler._cells.catch_up()
+        with pytest.raises(
+            NoValidHost, match="4 VCPU there are kept for a request that waits: request 4 VCPU"
+        ) as refused:
+            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})
+        assert refused.value.facts["rule"] == "kept"
+        assert refused.value.facts["kept"] == {"slots": {"VCPU": 4}, "request": "big", "project": "ml"}
 
 
 async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: str) -> None:

@@ -339,7 +339,7 @@ async def test_a_refusal_says_what_is_kept(scheduler: Scheduler) -> None:
 
     async def said() -> tuple[str, object]:
         found = await scheduler.explain(request, "h1")
-        [check] = [one for one in found.checks[0].checks if one.name == "VCPU"]
+        [check] = [one for one in found.checks[0].checks if one.name in ("VCPU", "kept")]
         return check.detail, found.nearest[0].free
 
     assert await said() == ("needs 7 VCPU, free 8, of which 6 are kept for a request that waits", {"VCPU": 8})

@@ -50,8 +50,19 @@ def reason_of(name: str, fields: Fields, request: Request, epoch: str = EPOCH) -
     for slot in sorted(request.resources):
         amount = request.resources[slot]
         if not in_units(fields, slot, amount) or free_of(fields, slot) < amount:
-            return slot
+            return unit_against(fields, slot, amount) or slot
     return None
+
+
+def unit_against(fields: Fields, slot: str, amount: int) -> str | None:
+    """Return the reason of a slot that is large enough for an amount, and whose units forbid it; None for no such."""
+    if amount_of(fields, "capacity", slot) < amount:
+        return None
+    if amount < amount_of(fields, "min", slot, 1):
+        return f"min_unit:{slot}"
+    if fields.get(f"max.{slot}") and amount > int(fields[f"max.{slot}"]):
+        return f"max_unit:{slot}"
+    return f"step_size:{slot}" if amount % amount_of(fields, "step", slot, 1) else None
 
 
 def reasons_besides_amounts(name: str, fields: Fields, request: Request, epoch: str = EPOCH) -> list[str]:
@@ -94,8 +105,29 @@ def take(fields: dict[str, str], request: Request) -> None:
 
 
 def lack_of(fields: Fields, request: Request) -> Fraction:
-    """Return the part of each amount that a host lacks, up to each max_unit, summed over the classes; 0 for none."""
+    """Return the part of each amount that a host lacks, summed over the classes; 0 for none.
+
+    That is up to each max_unit, and at least as much as to the next amount that it can give if other units forbid it.
+    """
     most = {slot: int(fields.get(f"max.{slot}") or 2**53) for slot in request.resources}
     left = {slot: max(0, min(free_of(fields, slot), most[slot])) for slot in request.resources}
-    lacks = (Fraction(max(0, amount - left[slot]), amount) for slot, amount in request.resources.items())
+    lacks = (
+        Fraction(max(0, amount - left[slot], min(to_next_valid(fields, slot, amount) or 0, amount)), amount)
+        for slot, amount in request.resources.items()
+    )
     return sum(lacks, Fraction(0))
+
+
+def to_next_valid(fields: Fields, slot: str, amount: int) -> int | None:
+    """Return how far the next amount is that a slot can give, if its min_unit or step_size forbids this one; else 0.
+
+    None if it can give none.
+    """
+    step, least = amount_of(fields, "step", slot, 1), amount_of(fields, "min", slot, 1)
+    most = int(fields.get(f"max.{slot}") or 2**53)
+    if least <= amount and (amount > most or amount % step == 0):
+        return 0
+    top = min(free_of(fields, slot), most)
+    below = min(top, amount - 1) // step * step
+    above = -(-max(least, amount + 1) // step) * step
+    return min([abs(amount - one) for one in (below, above) if max(least, 1) <= one <= top], default=None)

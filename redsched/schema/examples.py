@@ -277,7 +277,6 @@ STATUS = {
             "saved": True,
             "primary": "",
             "is_linked": True,
-            "is_full": False,
         }
     ],
     "durability": "replicas=1",

@@ -107,6 +107,8 @@ def merge_places(found: Iterable[PlacesMiss | None]) -> PlacesMiss | None:
 
 
 def with_rule(found: HostCheck, miss: PlacesMiss) -> HostCheck:
-    """Return the checks of a host with the rule between places in that of their number."""
+    """Return the checks of a host with the rule between places in that of their number, if one is the cause."""
+    if not miss.without:
+        return found
     checks = (replace(one, name=miss.rule, detail=miss.text) if one.name == COUNT else one for one in found.checks)
     return replace(found, checks=tuple(checks), reason=miss.rule if found.reason == COUNT else found.reason)

@@ -62,7 +62,7 @@ def problems_of(server: ServerStatus, settings: Settings) -> Iterator[StatusProb
             "and all else that is new",
             "release or shelve claims, and remove hosts: these still work; or raise maxmemory "
             "(docs/howto/size-the-store.md)",
-            ("redsched claim list", f"redis-cli CONFIG SET maxmemory {_more(server.max_memory_bytes)}"),
+            ("redsched claim list", f"redis-cli CONFIG SET maxmemory {_enough(server)}"),
         )
     elif server.max_memory_bytes and 100 * server.memory_bytes >= FULL_PERCENT * server.max_memory_bytes:
         yield StatusProblem(
@@ -83,9 +83,10 @@ def problems_of(server: ServerStatus, settings: Settings) -> Iterator[StatusProb
     yield from _missing_replicas(server, what, durability_of(settings).replicas)
 
 
-def _more(limit: int) -> str:
-    """Return a limit that is half as much again, as the server reads it."""
-    return f"{-(-limit * 3 // 2**21)}mb"
+def _enough(server: ServerStatus) -> str:
+    """Return a limit that leaves a full server room for half as much again, as it reads it."""
+    most = max(server.memory_bytes, server.max_memory_bytes)
+    return f"{-(-most * 3 // 2**21)}mb"
 
 
 def _missing_replicas(server: ServerStatus, what: str, wanted: int) -> Iterator[StatusProblem]:

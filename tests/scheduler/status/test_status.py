@@ -343,7 +343,7 @@ def test_a_server_that_is_out_of_memory_is_told_from_one_that_will_be() -> None:
     full = server_of("it", INFO | {"used_memory": 3 << 20, "maxmemory": 2 << 20})
     (problem,) = problems_of(full, Settings())
     assert problem.detail.startswith("the store is out of memory (it uses 3.0 MiB, and its maxmemory is 2.0 MiB) and ")
-    assert problem.commands[1] == "redis-cli CONFIG SET maxmemory 3mb"
+    assert problem.commands[1] == "redis-cli CONFIG SET maxmemory 5mb"
     to_send = {"used_memory": 3 << 20, "maxmemory": 2 << 20, "mem_not_counted_for_evict": 2 << 20}
     assert not server_of("it", INFO | to_send).is_full
 

@@ -32,6 +32,7 @@ _NAMED = {
     "max_unit": "by max_unit of {}",
     "step_size": "by step_size of {}",
     "numa": "short of {} in one NUMA node",
+    "traits": "without a pool with the traits of group {}",
 }
 """The reasons in words that end with a name."""
 _WORDS = {

@@ -11,7 +11,7 @@ from redsched.decide.filters import rules_of
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.rejections import Rejections
-from redsched.model import CpuPolicy, Group, Numa, NumaCell, Request, Spread
+from redsched.model import CpuPolicy, Group, Numa, NumaCell, PciDevices, Request, Spread
 from redsched.scheduler.selection.refusal import refusal
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
@@ -118,6 +118,26 @@ def test_hosts_are_counted_by_the_rule_that_refuses_each() -> None:
     assert sorted(reasons(columns, Request({"VCPU": 6}))) == [
         *("1 by max_unit of VCPU", "1 by step_size of VCPU", "1 short of VCPU")
     ]
+
+
+def test_devices_that_max_unit_leaves_to_other_claims_are_not_missing() -> None:
+    fields = UP | {"pool.nic": "/", "capacity.nic/SRIOV_NET_VF": "8", "max.nic/SRIOV_NET_VF": "2"}
+    columns, request = columns_of(h1=fields), Request(pci=(PciDevices("SRIOV_NET_VF", 4),))
+    assert reasons(columns, request) == ["1 by max_unit of SRIOV_NET_VF"]
+    (check,) = Decider(columns, DEFAULTS).explain(request, "h1").checks
+    assert check.reason == "max_unit:SRIOV_NET_VF"
+    assert "needs 4 SRIOV_NET_VF, free 8; by max_unit one claim gets 2" in [one.detail for one in check.checks]
+    assert explained(columns, request).nearest[0].changes == ("2 SRIOV_NET_VF less",)
+
+
+def test_the_traits_of_a_group_are_named_where_its_amounts_are_there() -> None:
+    group = Group("g", {"VGPU": 6}, required=frozenset(("CUSTOM_T4",)))
+    request = Request(groups=(group,))
+    without = columns_of(h1=POOL | {"trait.p/CUSTOM_A100": "1", "pool.q": "/", "trait.q/CUSTOM_T4": "1"})
+    assert reasons(without, request) == ["1 without a pool with the traits of group g"]
+    assert explained(without, request).nearest[0].changes == ("without trait CUSTOM_T4 in group g",)
+    full = columns_of(h1=POOL | {"trait.p/CUSTOM_T4": "1", "claimed.p/VGPU": "4"})
+    assert reasons(full, request) == ["1 by group:g"]
 
 
 # What is kept for another request
@@ -291,7 +311,8 @@ def test_the_check_of_a_host_has_the_rule_between_places_too() -> None:
 
 def test_every_cause_has_its_words() -> None:
     """So that a new cause is not shown as a name for programs."""
-    request = Request({"VCPU": 1}, groups=IN_GROUP.groups, numa=Numa((NumaCell(2, 1024),)))
+    groups = (Group("g", {"VGPU": 1}, required=frozenset(("CUSTOM_T4",))),)
+    request = Request({"VCPU": 1}, groups=groups, numa=Numa((NumaCell(2, 1024),)))
     names = {cause.reason for rule in rules_of(request) for cause in rule.causes()}
-    assert {name.partition(":")[0] for name in names} == {"min_unit", "max_unit", "step_size", "numa"}
+    assert {name.partition(":")[0] for name in names} == {"min_unit", "max_unit", "step_size", "numa", "traits"}
     assert not any(ReasonCount(name, 1).text.endswith(name) for name in names)

@@ -254,6 +254,25 @@ def _conditions(request: Request, columns: Columns, row: int) -> Iterator[Change
         less = _less_key(request.aggregate_metadata, key)
         yield _change(f"without aggregate metadata {key}", aggregate_metadata=less)
     yield from _without_relations(request)
+    yield from _without_traits_of_parts(request)
+
+
+def _without_traits_of_parts(request: Request) -> Iterator[Change]:
+    for at, group in enumerate(request.groups):
+        for field, says in (
+            ("required", "without trait {} in group {}"),
+            ("forbidden", "with trait {} in group {} allowed"),
+        ):
+            names = getattr(group, field)
+            for name in sorted(names):
+                changed = replace(group, **{field: names - {name}})
+                groups = (*request.groups[:at], changed, *request.groups[at + 1 :])
+                yield _change(says.format(name, group.name), groups=groups)
+    for at, devices in enumerate(request.pci):
+        for name in sorted(devices.required):
+            less = replace(devices, required=devices.required - {name})
+            pci = (*request.pci[:at], less, *request.pci[at + 1 :])
+            yield _change(f"without trait {name} of {devices.resource_class}", pci=pci)
 
 
 def _without_names(request: Request) -> Iterator[Change]:

@@ -29,7 +29,7 @@ from redsched.decide.filters.places import (
     slot_of,
 )
 from redsched.decide.filters.units import unit_causes
-from redsched.decide.fit import unscaled_free_on
+from redsched.decide.fit import free_on, unscaled_free_on
 from redsched.decide.pools import Demands, cell_demands
 from redsched.decide.rules import Cause, Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
@@ -41,6 +41,8 @@ Wanted = TypeVar("Wanted")
 GROUP = "group"
 NUMA = "numa"
 PCI = "pci"
+TRAITS = "traits"
+"""The reason of hosts that have what a group needs only in places without its traits, with its name."""
 POOLS = "pools"
 """The reason of hosts whose pools can give each part of the request, and not all parts together."""
 
@@ -64,15 +66,30 @@ def groups(request: Request) -> Iterator[Rule]:
             alike = tuple(sorted(group.resources.items())), _traits_of(group)
             if alike not in known:
                 known[alike] = _group(group, amounts_with_gpus if group in gpus else amounts_text)
-            causes = partial(_units_of_group, group)
+            causes = partial(_causes_of_group, group)
             yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources), causes=causes)
     if request.group_policy == "isolate":
         yield from _isolated(request.groups)
 
 
-def _units_of_group(group: Group) -> Sequence[Cause]:
+def _causes_of_group(group: Group) -> Sequence[Cause]:
     wanted = _traits_of(group)
-    return unit_causes(tuple(sorted(group.resources.items())), wanted, wanted)
+    units = unit_causes(tuple(sorted(group.resources.items())), wanted, wanted)
+    if wanted == PlaceTraits():
+        return units
+    return (Cause(f"{TRAITS}:{group.name}", partial(_is_nowhere, group)), *units)
+
+
+def _is_nowhere(group: Group, columns: Columns, rows: Rows) -> Mask:
+    """Return whether no place of a host that has the classes of a group, used or not, has its traits."""
+    demands, wanted = tuple(sorted(group.resources.items())), _traits_of(group)
+    there = suits = nowhere(columns, rows)
+    for place in ("", *pools_with(columns, demands, rows)):
+        has = everywhere(columns, rows)
+        for name, _ in demands:
+            has = has & (columns.capacity[slot_of(place, name)][rows] > 0)
+        there, suits = there | has, suits | (has & wanted.suits(columns, place, rows))
+    return there & ~np.bool_(suits)
 
 
 def _isolated(groups: Sequence[Group]) -> Iterator[Rule]:
@@ -278,9 +295,21 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
     def detail(columns: Columns, row: int) -> str:
         required, count = _first_short(requirements, left, columns, row)
         having = "".join(f" with {trait}" for trait in sorted(required))
-        return f"needs {count} {resource_class}{having}, free {int(left(columns, required, row))}"
+        text = f"needs {count} {resource_class}{having}, free {int(free(columns, required, row))}"
+        given = int(left(columns, required, row))
+        return text if given == int(free(columns, required, row)) else f"{text}; by max_unit one claim gets {given}"
 
-    return Rule(f"{PCI}:{resource_class}", _enough(requirements, left), detail, room=True)
+    def free(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
+        found = nowhere(columns, rows) * 0
+        for place in ("", *pools_with(columns, ((resource_class, 1),), rows)):
+            having = has_traits(columns, place, required, (), rows)
+            found = found + having * np.maximum(free_on(columns, slot_of(place, resource_class), rows), 0)
+        return found
+
+    def causes() -> Sequence[Cause]:
+        return (Cause(f"max_unit:{resource_class}", _enough(requirements, free)),)
+
+    return Rule(f"{PCI}:{resource_class}", _enough(requirements, left), detail, room=True, causes=causes)
 
 
 def _enough(

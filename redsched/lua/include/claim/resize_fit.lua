@@ -22,17 +22,17 @@ end
 
 -- Return which rule refuses an amount, and its value; for a lack of room '' and what the claim may have at most.
 local function refusing(slot, amount, held)
-  local free = slot.capacity - slot.claimed - slot.external
+  local left = slot.capacity - slot.claimed - slot.external
   if amount < slot.min then
     return 'min_unit', slot.min
   elseif amount > held and amount > slot.max and amount <= slot.capacity then
     return 'max_unit', slot.max
   elseif amount % slot.step ~= 0 and (amount < held or amount <= slot.capacity) then
     return 'step_size', slot.step
-  elseif amount <= free + slot.kept then
+  elseif amount <= left + slot.kept then
     return 'kept', slot.kept
   end
-  return '', free
+  return '', left
 end
 
 -- Return the next smaller and the next larger amount that the claim can get or has; 0 for none.

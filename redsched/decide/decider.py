@@ -155,7 +155,7 @@ class Decider:
         gang = self._find(request, kinds, Random(0))
         kind = kinds[gang.failed]
         repeated = replace(kind.request, count=kind.count)
-        places = kind.count if gang.places else gang.room
+        places, of_places = kind.count if gang.places else gang.room, replace(effort)
         explanation = yield from explain_steps(kind.profile, repeated, places, hosts, effort)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
         ranked = tuple(replace(one, member=kind.member) for one in explanation.ranked)
@@ -163,8 +163,8 @@ class Decider:
         if places < kind.count and any(one.reason == COUNT for one in reasons):
             rule = gang.reason
             if not request.members:
-                miss = yield from places_miss(kind.profile, repeated, gang.room, self._all_fit, effort)
-                rule = miss.rule
+                miss = yield from places_miss(kind.profile, repeated, gang.room, self._all_fit, of_places)
+                rule = miss.rule if miss else rule
             reasons = tuple(replace(one, reason=rule) if one.reason == COUNT else one for one in reasons)
         reasons = named(kinds, kind, reasons)
         spared = self._spared_by(kind.profile, explanation)

@@ -1,6 +1,7 @@
 """The reason of a refusal: the rule that refused, and not the check of amounts that it is a part of."""
 
 from random import Random
+from unittest.mock import patch
 
 import pytest
 
@@ -11,6 +12,8 @@ from redsched.decide.filters import rules_of
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.rejections import Rejections
+from redsched.decide.steps import finished
+from redsched.decide.work_limit import TooMuchWork
 from redsched.model import CpuPolicy, Group, Numa, NumaCell, PciDevices, Request, Spread
 from redsched.scheduler.selection.refusal import refusal
 from redsched.settings import Settings
@@ -292,6 +295,22 @@ def test_a_server_group_is_the_rule_that_limits_a_count() -> None:
     assert (found.fits, found.rule, found.domains) == (4, "server_group", {"az1": 2, "az2": 2})
     assert found.text.startswith("server group g (anti-affinity, at most 2 in one zone): az1 has room for 2, ")
     assert found.text.endswith("; count=4 fits, or 9 without it")
+
+
+def test_a_count_is_not_searched_for_beyond_the_effort_of_a_refusal() -> None:
+    columns = in_zones(az1a=8, az1b=8, az2a=2, az2b=2)
+    for tests, fits in ((1, None), (16, 9)):
+        found = finished(Decider(columns, DEFAULTS).refusal_steps(counted(SPREAD, 12), tests))
+        assert (found.places.fits if found.places else None) == fits
+        assert found.reasons == (ReasonCount("spread:zone" if fits else "count", 4),)
+
+
+def test_a_count_that_takes_too_much_work_to_find_is_left_out() -> None:
+    columns = in_zones(az1a=8, az1b=8, az2a=2, az2b=2)
+    decider = Decider(columns, DEFAULTS)
+    with patch.object(Decider, "_all_fit", side_effect=TooMuchWork("searching", 1.0)):
+        found = decider.explain(counted(SPREAD, 12))
+    assert (found.places, found.reasons) == (None, (ReasonCount("count", 4),))
 
 
 def test_hosts_are_not_listed_as_domains() -> None:

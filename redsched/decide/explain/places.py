@@ -13,6 +13,7 @@ from redsched.decide.gang.order import places_on
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import HostCheck, PlacesMiss
 from redsched.decide.steps import Steps
+from redsched.decide.work_limit import TooMuchWork
 from redsched.model import GroupPolicy, Request
 
 MAX_DOMAINS = 20
@@ -22,22 +23,23 @@ Fits = Callable[[Request], bool]
 """Returns whether all places of a request fit."""
 
 
-def places_miss(profile: RequestProfile, request: Request, room: int, fits: Fits, effort: Effort) -> Steps[PlacesMiss]:
+def places_miss(
+    profile: RequestProfile, request: Request, room: int, fits: Fits, effort: Effort
+) -> Steps[PlacesMiss | None]:
     """Return how many places of a refused request fit, and the rule without which all of them would.
 
-    `room` is the number that a search has found. Each step decides one changed request. Beyond the effort, the number
-    is `room`, and the rule is COUNT.
+    `room` is the number that a search has found. Each step decides one changed request. None if that takes more than
+    the effort, or the work in force.
     """
-    miss = PlacesMiss(request.count, 0)
     try:
-        miss = replace(miss, fits=(yield from _most(request, room, fits, effort)))
+        miss = PlacesMiss(request.count, (yield from _most(request, room, fits, effort)))
         for rule, without, says, by in _without_rules(request, profile.columns):
             yield
             if _helps(without, fits, effort):
                 found = _rooms(profile, by, request)
                 return replace(miss, rule=rule, says=says, without=_name(rule, request), by=by, domains=found)
-    except TooLongError:
-        pass
+    except (TooLongError, TooMuchWork):
+        return None
     return miss
 
 

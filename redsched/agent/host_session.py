@@ -163,7 +163,7 @@ class Host:
     async def _prepare(self) -> None:
         """Read what the first observation needs to know: claims and names of devices that a lost journal had."""
         if self.monitor.lacks_devices:
-            await self.monitor.adopt_devices(await self.cell.devices(self.name))
+            await self.monitor.adopt_devices(await self._devices_in_store())
         if self.monitor.is_unobserved:
             self.monitor.unknown = await self._placements_in_store()
 
@@ -175,6 +175,14 @@ class Host:
             if self.epoch:
                 await self._heartbeat()
             raise
+
+    async def _devices_in_store(self) -> dict[str, str]:
+        """Return the devices of the last report by the names of their pools.
+
+        None if the host has no claims: its machine may have been replaced, and no name of the old one is needed.
+        """
+        [claims] = await self.cell.claim_ids_of([self.name])
+        return await self.cell.devices(self.name) if claims else {}
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()

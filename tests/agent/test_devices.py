@@ -101,10 +101,20 @@ async def test_a_new_journal_gives_devices_the_names_that_the_store_has(world: W
 async def test_an_agent_that_measures_asks_the_store_too(world: World) -> None:
     nvml = StandInNvml([gpu(A), gpu(B)])
     agent = await world.start([machine(nvml)])
+    await world.place("b", {f"gpu1/{SHARE}": 1000})
+    await world.reaches("b", ClaimStatus.ACTIVE)
     await world.stop(agent)
     await world.lapse()
     await world.start([machine(StandInNvml([gpu(B)]))], journal="new.sqlite")
     await becomes(world, {"gpu0": (A, ""), "gpu1": (B, "1000")})
+
+
+async def test_a_machine_that_was_replaced_without_claims_begins_with_its_own_numbers(world: World) -> None:
+    agent = await world.start([declared(A, B)])
+    await world.stop(agent)
+    await world.lapse()
+    await world.start([declared(C)], journal="new.sqlite")
+    await becomes(world, {"gpu0": (C, "1000")})
 
 
 async def test_the_names_of_an_earlier_release_become_those_of_the_devices(world: World) -> None:
@@ -232,6 +242,8 @@ async def test_what_cannot_be_forgotten_is_named(tmp_path: Path, hosts: list[str
 async def test_once_all_are_forgotten_the_store_is_not_asked_for_them(world: World) -> None:
     """It has the names of the last report, in which the forgotten device has its pool."""
     agent = await world.start([declared(A)])
+    await world.place("a", {"VCPU": 1})
+    await world.reaches("a", ClaimStatus.ACTIVE)
     await world.stop(agent)
     await forget_device(Settings(journal=str(world.folder / "journal.sqlite")), [H1], "gpu0")
     await world.start([declared(B)])

@@ -38,7 +38,19 @@ def rejected_by(rule: Rule, columns: Columns, rejected: NDArray[np.bool_]) -> It
 
 def reason_on(rule: Rule, columns: Columns, row: int) -> str:
     """Return the reason under which a host that fails a rule is counted."""
-    return next((one.reason for one in causes_of(rule) if one.applies(columns, row)), rule.reason)
+    cause = _cause_on(rule, columns, row)
+    return rule.reason if cause is None else cause.reason
+
+
+def detail_on(rule: Rule, columns: Columns, row: int) -> str:
+    """Return the numbers of a rule that a host fails, with the value of the cause."""
+    text, cause = rule.detail(columns, row), _cause_on(rule, columns, row)
+    more = cause.detail(columns, row) if cause is not None else ""
+    return f"{text}; {more}" if more and more not in text else text
+
+
+def _cause_on(rule: Rule, columns: Columns, row: int) -> Cause | None:
+    return next((one for one in causes_of(rule) if one.applies(columns, row)), None)
 
 
 def _is_kept(rule: Rule, columns: Columns, rows: Rows) -> Mask:

@@ -22,15 +22,21 @@ def _never(_columns: Columns) -> bool:
     return False
 
 
+def _nothing(_columns: Columns, _row: int) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A cause for which hosts fail a rule about amounts, under whose reason they are counted.
 
     `applies(columns, rows)` returns whether it is one, for each row that fails the rule; for others it means nothing.
+    `detail(columns, row)` has its value, if the detail of the rule lacks it.
     """
 
     reason: str
     applies: Callable[[Columns, Rows], Mask]
+    detail: Callable[[Columns, int], str] = _nothing
 
 
 def _no_causes() -> Sequence[Cause]:

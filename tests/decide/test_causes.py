@@ -97,6 +97,9 @@ def test_units_of_pools_forbid_an_amount_and_a_group_alike() -> None:
     ):
         assert reasons(columns, request) == ["1 by step_size of VGPU"]
         assert explained(columns, request).nearest[0].changes == (change,)
+        (check,) = Decider(columns, DEFAULTS).explain(request, "h1").checks
+        details = {one.name: one.detail for one in check.checks}
+        assert details["step_size:VGPU"].endswith("p with 8 VGPU free; step_size is 4")
 
 
 def test_units_of_a_shared_pool_are_named() -> None:

@@ -24,10 +24,18 @@ def unit_causes(demands: Demands, of_root: PlaceTraits, of_pools: PlaceTraits, s
     `shared`: whether shared pools may give it, too.
     """
     return [
-        Cause(f"{kind}:{name}", partial(_is_forbidden, number, name, amount, of_root, of_pools, shared))
+        Cause(
+            f"{kind}:{name}",
+            partial(_is_forbidden, number, name, amount, of_root, of_pools, shared),
+            partial(_unit_detail, name, amount),
+        )
         for name, amount in demands
         for number, kind in enumerate(KINDS)
     ]
+
+
+def _unit_detail(name: str, amount: int, columns: Columns, row: int) -> str:
+    return unit_text(columns, name, amount, row).replace(" ", " is ")
 
 
 def _is_forbidden(

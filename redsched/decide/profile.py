@@ -229,7 +229,8 @@ class RequestProfile:
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
         unassigned = self.unassigned()
-        kept = sum(map(self._takes_released, unassigned))
+        reserved = {row for row, _ in self.columns.kept.rows()}
+        kept = sum(map(self._takes_released, sorted(reserved.intersection(unassigned))))
         total = Counter[str]()
         for one in (*self._cached_counts(), *self._dynamic_counts, ReasonCount(KEPT, kept)):
             total[one.reason] += one.hosts
@@ -239,8 +240,6 @@ class RequestProfile:
 
     def _takes_released(self, row: int) -> bool:
         """Return whether a host would take the request if it kept nothing for another one."""
-        if not self.columns.kept.amounts(row):
-            return False
         with self.columns.released(row):
             return bool(self.assigned_now(row))
 

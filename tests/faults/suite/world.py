@@ -223,7 +223,9 @@ class World:
         if problem == "invalid-request":
             return agent in self.begun_renamed
         is_full = bool(self.disk_is_full.get(agent)) or agent in self.begun_full
-        return (is_full and problem == "journal-broken") or (not has_begun and problem == "store-unavailable")
+        return (is_full and problem == "journal-broken") or (
+            not has_begun and problem in ("store-unavailable", "store-full")
+        )
 
     async def _revive(self, name: str) -> None:
         """Restart a process, as a service manager would."""

@@ -9,10 +9,11 @@ the audit runs once more: what it still finds was not repaired. Names of hosts, 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from redsched.cache.entries import GroupState
 from redsched.model import ClaimStatus
 from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
-from redsched.scheduler.audit.counts import Counted, SharedObjects, count_problems, legitimate_excess, read_counts
+from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
 from redsched.scheduler.audit.homes import audit_homes, repair_homes
 from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
 from redsched.scheduler.audit.hosts import legitimate_excess as host_over
@@ -112,9 +113,8 @@ def _merged(reports: Sequence[AuditReport]) -> AuditReport:
 class _Findings:
     """Collects the findings of one pass over all hosts and claims of a cell, as they are read."""
 
-    def __init__(self, store: CellStore, clock: Clock, before: SharedObjects) -> None:
+    def __init__(self, store: CellStore, clock: Clock, groups: Mapping[str, GroupState]) -> None:
         self._store, self._cell, self._clock = store, store.name, clock
-        groups = group_states(before)
         self._topologies, self.members = topologies_of(groups), Whereabouts(groups)
         self.counted = Counted()
         self.problems: list[Problem] = []
@@ -130,7 +130,7 @@ class _Findings:
         self.problems += lease_problems(self._cell, load, deadlines, self._clock)
         self.problems += stuck_endings(self._cell, load, self._clock)
         self.problems += await member_problems(self._store, load, self._topologies)
-        self.members.take(host)
+        await self.members.take(host)
         if host_over(load):
             self.over.append(host.name)
 
@@ -143,7 +143,7 @@ async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """Return the findings of one pass over the cell, and the names of the texts that claims refer to."""
     # The clock is read before anything else, so that a deadline that passes during the audit does not count as overdue.
     clock, before = await store.tick(), await read_counts(store)
-    findings = _Findings(store, clock, before)
+    findings = _Findings(store, clock, await group_states(before))
     seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
@@ -151,5 +151,5 @@ async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     texts, seen.texts = seen.texts, Spread[bool]()
     await seen.free_in_slices()
     over = (*findings.over, *await legitimate_excess(after))
-    rules = tuple(findings.members.broken_rules(group_states(after)))
+    rules = await findings.members.broken_rules(before, after)
     return AuditReport(findings.hosts, findings.claims, problems, over, rules), texts

@@ -71,7 +71,7 @@ async def count_problems(cell: str, before: SharedObjects, after: SharedObjects,
     """Return the problems of groups, pools and quotas, which were read before and after the `counted` claims."""
     expected, found = counted.expected, list[Problem]()
     async for name in paced(await in_order(after.keys() | expected.keys())):
-        if _mark(name, before) == _mark(name, after):
+        if mark(name, before) == mark(name, after):
             found += _problems(cell, name, after.get(name, {}), expected.get(name, Counter()))
     return found
 
@@ -85,7 +85,7 @@ async def legitimate_excess(objects: SharedObjects) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _mark(name: str, objects: SharedObjects) -> str | None:
+def mark(name: str, objects: SharedObjects) -> str | None:
     """Return the version (for a quota, the seq), which changes when a claim joins or leaves."""
     return objects.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
 

@@ -4,11 +4,12 @@ Labels are read after the claims of a host, so a suspicion counts only if furthe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from redsched.cache.entries import GroupState
 from redsched.model import HELD
-from redsched.scheduler.audit.counts import SharedObjects
+from redsched.pacing import paced
+from redsched.scheduler.audit.counts import SharedObjects, mark
 from redsched.scheduler.audit.hosts import Load
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
@@ -22,10 +23,10 @@ Topologies = Mapping[str, tuple[str, ...]]
 """The topologies by which each declared group counts, by its name; without `host`."""
 
 
-def group_states(objects: SharedObjects) -> dict[str, GroupState]:
+async def group_states(objects: SharedObjects) -> dict[str, GroupState]:
     """Return the declared server groups among these hashes, by name."""
     found: dict[str, GroupState] = {}
-    for key, fields in objects.items():
+    async for key, fields in paced(objects.items()):
         kind, _, name = key.partition(":")
         if kind == Kind.SERVER_GROUP:
             state = GroupState(name)
@@ -42,30 +43,25 @@ def topologies_of(groups: Mapping[str, GroupState]) -> Topologies:
 
 async def member_problems(store: CellStore, load: Load, topologies: Topologies) -> list[Problem]:
     """Return the placements on a host that their groups count by another zone or label than the host has."""
-    members = [(claim, fields) for claim, fields in load.placed if fields.get("group")]
+    members, labels = list[tuple[str, Mapping[str, str]]](), set[str]()
+    async for claim, fields in paced(load.placed):
+        if fields.get("group"):
+            members.append((claim, fields))
+            labels.update(by for by in _counted_by(fields, topologies) if by.startswith(LABEL))
     if not members:
         return []
-    labels = {by for _, one in members for by in _counted_by(one, topologies) if by.startswith(LABEL)}
     where = {"zone": load.host.fields.get("zone", "")}
     where |= await store.audit.labels(load.host.name, sorted(labels)) if labels else {}
-    return list(_miscounted(store.name, load.host.name, members, where, topologies))
-
-
-def _miscounted(
-    cell: str,
-    host: str,
-    members: Iterable[tuple[str, Mapping[str, str]]],
-    where: Mapping[str, str],
-    topologies: Topologies,
-) -> Iterator[Problem]:
-    for claim, fields in members:
+    found = list[Problem]()
+    async for claim, fields in paced(members):
         for by in _counted_by(fields, topologies):
             counted, should = fields.get(f"{COUNTED}{by}", ""), where.get(by, "")
             if counted != should:
-                found = counted[:40] or "nothing"
-                yield Problem(
-                    2, cell, f"{claim} {by}", "counted", found, should[:40] or "nothing", RepairKind.MEMBERS, host
+                shown = (counted[:40] or "nothing", should[:40] or "nothing")
+                found.append(
+                    Problem(2, store.name, f"{claim} {by}", "counted", *shown, RepairKind.MEMBERS, load.host.name)
                 )
+    return found
 
 
 def _counted_by(fields: Mapping[str, str], topologies: Topologies) -> tuple[str, ...]:
@@ -83,25 +79,27 @@ class Whereabouts:
         self._groups = groups
         self._counts: dict[str, Counter[str]] = {}
 
-    def take(self, host: AuditedHost) -> None:
+    async def take(self, host: AuditedHost) -> None:
         """Count the claims that are mainly on a host, unless it was written off: its members are lost."""
         if host.fields.get("epoch") == WRITTEN_OFF:
             return
-        for fields in host.claims.values():
+        async for fields in paced(host.claims.values()):
             state = self._groups.get(fields.get("group", ""))
             if state is not None and fields.get("host") == host.name and fields.get("state") in HELD:
                 by = state.group.by
                 domain = host.name if by == "host" else fields.get(f"{COUNTED}{by}", "")
                 self._counts.setdefault(state.name, Counter())[domain] += 1
 
-    def broken_rules(self, after: Mapping[str, GroupState]) -> Iterator[str]:
-        """Yield the groups whose hard policy is broken, and how. No claim has done that: hosts have changed.
+    async def broken_rules(self, before: SharedObjects, after: SharedObjects) -> tuple[str, ...]:
+        """Return the groups whose hard policy is broken, and how. No claim has done that: hosts have changed.
 
-        `after` are the groups as they are now: of one that has changed since, a claim may have been seen twice.
+        Of a group that has changed between the two reads of the hashes, a claim may have been seen twice.
         """
-        for name, counts in sorted(self._counts.items()):
-            group, known = self._groups[name].group, {domain: number for domain, number in counts.items() if domain}
-            has_changed = name not in after or after[name].version != self._groups[name].version
-            how = "" if has_changed else group.breach(counts.total(), known)
+        found = list[str]()
+        async for name, counts in paced(sorted(self._counts.items())):
+            key, group = f"{Kind.SERVER_GROUP}:{name}", self._groups[name].group
+            known = {domain: number for domain, number in counts.items() if domain}
+            how = group.breach(counts.total(), known) if mark(key, before) == mark(key, after) else ""
             if how:
-                yield f"{name}, {group.policy} by {group.by}: {how}"
+                found.append(f"{name}, {group.policy} by {group.by}: {how}")
+        return tuple(found)

@@ -21,7 +21,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.store_clock import StoreClock
-from redsched.errors import ClaimState, OtherAgent, StoreUnavailable
+from redsched.errors import ClaimState, OtherAgent, StoreUnavailable, Unavailable
 from redsched.model import MAX_RUNTIME_S, AgentStamp, HostReport
 from redsched.model.hosts import warnings_of
 from redsched.model.tokens import is_newer
@@ -96,7 +96,10 @@ class Host:
                 self._owes_texts = False
 
     async def observe(self) -> None:
-        """Observe the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
+        """Observe the host, and report it if something has changed.
+
+        Raises Unavailable, OtherAgent, OSError, and ClaimState as `sync`.
+        """
         async with self._session_lock:
             await self._prepare()
             report = await self.monitor.observe()
@@ -170,8 +173,9 @@ class Host:
     async def _send_in_turn(self) -> None:
         try:
             await self._send(self.monitor.report or await self.monitor.observe())
-        except ClaimState:
-            # Another cell has got the host since it was opened. Its work goes on, so it must not count as down.
+        except (ClaimState, Unavailable):
+            # Another cell has got the host since it was opened, or the key that binds its name is on a server that is
+            # away, while that of the cell is there. Its work goes on, so it must not count as down.
             if self.epoch:
                 await self._heartbeat()
             raise

@@ -10,9 +10,11 @@ from structlog.testing import capture_logs
 from redsched.agent import agent
 from redsched.agent.run import run
 from redsched.aio import end
+from redsched.errors import StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
+from redsched.store.commands.homes import HomeCommands
 from redsched.store.store import Store
 from tests.agent.conftest import H1, quick
 from tests.support.builders.cells import open_host
@@ -66,6 +68,34 @@ async def test_a_host_that_another_cell_has_got_since_is_not_down(
 
         async def is_renewed() -> bool:
             return await until_ms(c2) > refused
+
+        await wait_until(is_renewed, what="its lease is renewed")
+        await end(task)
+
+
+async def test_a_host_is_not_down_while_the_server_with_the_key_of_its_name_is_away(
+    clean_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That key belongs to no cell, so the server of the host's own cell may well be there."""
+
+    async def is_away(_homes: HomeCommands, _host: str) -> None:
+        tried.set()
+        raise StoreUnavailable("the server of the key is away")
+
+    tried, ready = asyncio.Event(), asyncio.Event()
+    async with Store.connect(clean_store, Settings(cells=("c1", "c2"))) as store:
+        c2 = store.cell("c2")
+        await c2.init()
+        settings = quick(cells=("c1", "c2"), report_s=0.05)
+        hosts = [replace(H1, cell="c2")]
+        task = asyncio.create_task(run(settings, clean_store, hosts, tmp_path / "journal.sqlite", ready))
+        await wait_until(ready.is_set, what="the host is open in c2")
+        monkeypatch.setattr(HomeCommands, "take", is_away)
+        await wait_until(tried.is_set, what="a report fails")
+        failed = await until_ms(c2)
+
+        async def is_renewed() -> bool:
+            return await until_ms(c2) > failed
 
         await wait_until(is_renewed, what="its lease is renewed")
         await end(task)

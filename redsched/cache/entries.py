@@ -11,7 +11,6 @@ from redsched.model.validation import MAX_AMOUNT, parse_int
 
 NOT_DEFINED = ("actor", "request_id", "reason", "broken")
 """Fields of groups in the store or the feed that are neither counts nor part of the definition."""
-"""Fields of an entry of the feed that say who caused the change, and are no fields of the object."""
 
 
 class AggregateState:

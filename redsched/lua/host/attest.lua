@@ -74,7 +74,7 @@ end
 local objects = passed(12 + #entries)
 -- The host's sums are written here as absolute numbers, and not as a difference.
 leave_to_script(objects, KEY.host, ARG.host)
-local mark_groups = recount_held(cell, merged.claims, host.zone, objects)
+local note_groups = recount_held(cell, merged.claims, host.zone, objects)
 local lacking = prepare(merged.claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
@@ -109,6 +109,7 @@ in_chunks('SADD', KEY.claims, joining)
 redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', ARG.number)
 write_attested_host(host, merged.drop, claimed, unclaimed)
+local mark_groups = note_groups(objects.changed)
 write_claims(cell, merged.claims, objects, new_due(), {})
 remove_members('SREM', KEY.claims, leaving)
 host.version = text(version)

@@ -59,7 +59,7 @@ if #changed == 0 then
 end
 object.fields[#object.fields + 1] = 'reason'
 object.fields[#object.fields + 1] = ARG.reason
-note_breaches({object})
+note_changed({object})
 write_objects(cell, changed, 'repaired')
 mark_breaches(cell, {object})
 if object.kind == 'pool' and not object.ends then

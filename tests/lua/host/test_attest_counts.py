@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Candidate, ClaimStatus, EndReason, Token
+from redsched.model import Candidate, ClaimStatus, EndReason, GroupPolicy, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import JournaledClaim, Member, ReleaseMode
@@ -14,6 +14,7 @@ from tests.support.builders.counted_claims import SEAT, ask, causes, counts, dra
 from tests.support.builders.placements import ended, held_claim, settle
 
 HELD_AMOUNTS = {"VCPU": 1, SEAT: 3}
+APART = GroupPolicy.ANTI_AFFINITY
 
 
 async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> JournaledClaim:
@@ -243,3 +244,30 @@ async def test_what_an_earlier_release_has_counted_elsewhere_counts_where_its_ho
     await new_epoch(cell)
     assert (await cell.hosts.attest("h1", "")).outcome is Outcome.OK
     assert await counts(raw, cell) == ONE
+
+
+async def restored(cell: CellStore, raw: Any, one: JournaledClaim) -> int:
+    """Let h1 restore a claim that the store has lost; return how often the server has read whole hashes for that."""
+    await raw.delete(cell.keys.claim(one.id), cell.keys.claims("h1"))
+    await new_epoch(cell)
+    await raw.config_resetstat()
+    assert (await cell.hosts.attest("h1", "", held=[one])).outcome is Outcome.OK
+    return int((await raw.info("commandstats"))["cmdstat_hgetall"]["calls"])
+
+
+@pytest.mark.parametrize("policy", [APART, GroupPolicy.AFFINITY])
+async def test_a_group_is_read_as_a_whole_only_if_its_rule_may_be_broken(
+    cell: CellStore, raw: Any, policy: GroupPolicy
+) -> None:
+    """One of thousands has as many counts, and after a wipe each of its hosts attests."""
+    await group(cell, "hard", policy, "zone")
+    answer = await ask(cell, Member("b", (Candidate("h1", {"VCPU": 1}),), "hard"))
+    one = held(answer.placed[0].token, "b", amounts={"VCPU": 1}, group="hard", counted={"zone": "az1"})
+    key = cell.keys.server_group("hard")
+    none_of_it = {"members": 0, "count.host=h1": 0, "count.zone=az1": 0}
+    await raw.hset(key, mapping=none_of_it)
+    holds = await restored(cell, raw, one)
+    assert await raw.hget(key, "broken") is None
+    await raw.hset(key, mapping=none_of_it | {"members": 1, f"count.zone={'az1' if policy == APART else 'az2'}": 1})
+    assert holds < await restored(cell, raw, one)
+    assert await raw.hget(key, "broken") == "1"

@@ -31,7 +31,7 @@ local function find_members(objects)
 end
 
 local function write_recounted(cell, claims, groups)
-  note_breaches(groups)
+  note_changed(groups)
   write_objects(cell, groups, 'recounted')
   for _, claim in ipairs(claims) do
     write_claim_record(claim)

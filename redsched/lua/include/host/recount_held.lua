@@ -1,5 +1,6 @@
 -- recount_held(): let groups count what a host holds by the zone and the labels that it has now, in memory. Returns a
--- function to be called when the groups are written: it marks those whose rule is broken.
+-- function to be called with the changed objects before they are written; what that returns is to be called after that,
+-- and marks the groups whose rule is broken.
 -- include: read_hash
 local function recount_held(...)
   -- include: breach
@@ -12,6 +13,8 @@ local function recount_held(...)
       recount_placements(claim, objects['server-group:' .. claim.fields.group], ARG.host, now)
     end
   end
-  note_breaches(objects)
-  return function() mark_breaches(cell, objects) end
+  return function(changed)
+    note_changed(changed)
+    return function() mark_breaches(cell, changed) end
+  end
 end

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from redsched.cache.entries import GroupState
 from redsched.model import GroupPolicy, ServerGroup
+from redsched.pacing import paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.commands.status import HostHead
 
 MAX_GROUPS = 20
-"""How many of the marked groups are looked at."""
+"""The members of how many groups are looked at."""
 MAX_CLAIMS = 2000
 """How many claims are looked at to find the members of one."""
 
@@ -31,13 +32,23 @@ class BrokenRule:
 
 async def read_broken(store: CellStore, hosts: Sequence[HostHead]) -> list[BrokenRule]:
     """Return the groups whose policy is broken by claims that are not about to leave. Raises StoreUnavailable."""
-    names = (await store.declared.broken_groups())[:MAX_GROUPS]
-    lost, found = {one.name for one in hosts if one.is_written_off}, list[BrokenRule]()
-    for name, fields in (await store.declared.read(Kind.SERVER_GROUP, names)).items():
+    lost = {one.name for one in hosts if one.is_written_off}
+    found = [await _broken(store, state, lost) for state in (await _marked(store))[:MAX_GROUPS]]
+    return [one for one in found if one is not None]
+
+
+async def _marked(store: CellStore) -> list[GroupState]:
+    """Return the marked groups that are broken by their counts, which also have members that are about to leave.
+
+    A mark stays when members end, so many groups may have one whose rule has held again for long.
+    """
+    found = list[GroupState]()
+    marked = await store.declared.read(Kind.SERVER_GROUP, await store.declared.broken_groups())
+    async for name, fields in paced(marked.items()):
         state = GroupState(name)
         state.apply(fields)
-        if state.declared and (broken := await _broken(store, state, lost)):
-            found.append(broken)
+        if state.declared and state.group.breach(state.members, state.counts(state.group.by)):
+            found.append(state)
     return found
 
 

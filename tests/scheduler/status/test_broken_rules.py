@@ -8,6 +8,7 @@ import pytest
 from redsched.model import GroupPolicy, Request, ServerGroup
 from redsched.scheduler import StatusProblem
 from redsched.scheduler.background.recorder import Recorder
+from redsched.scheduler.status.broken_rules import MAX_GROUPS
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
 from tests.scheduler.working import Work, at_work
@@ -73,6 +74,18 @@ async def test_a_problem_ends_with_the_member_that_is_one_too_many(work: Work) -
     assert await broken(work)
     await work.scheduler.claims.release("web-h1")
     assert await broken(work) == []
+
+
+async def test_marks_of_rules_that_hold_again_hide_no_broken_one(work: Work, clean_store: str) -> None:
+    """A mark stays when the member that was one too many ends."""
+    await members(work, GroupPolicy.ANTI_AFFINITY, "h0", "h1")
+    await move_to(work, 1, "az0")
+    async with raw_client(clean_store) as raw:
+        for number in range(MAX_GROUPS):
+            former = ServerGroup(f"former-{number}", GroupPolicy.ANTI_AFFINITY, "zone")
+            await work.scheduler.server_groups.put(former)
+            await raw.hset(work.store.keys.server_group(former.name), "broken", "1")
+    assert [one.about for one in await broken(work)] == [("web",)]
 
 
 async def test_members_that_are_no_longer_together_are_a_problem(work: Work) -> None:

@@ -80,8 +80,6 @@ class Fencer:
         if not await self._duty.is_mine(max(LEASE_S, 3 * self._tick_s)):
             return
         for host, is_noted in (await self._due()).items():
-            if await self._cell.store.homes.is_shared(host):
-                continue  # the command would end what the machine runs in its other cell
             # Once the limits hold, they hold for every host that does not count yet.
             held = self._held if self._held and not is_noted else await self._begin(host)
             self.waiting += held is not None
@@ -90,7 +88,12 @@ class Fencer:
             log.warning("fencing_held", cell=self._cell.name, reason=self._held.value, hosts=self.waiting)
 
     async def _begin(self, host: str) -> Held | None:
-        """Begin to fence a host, unless the limits forbid it; then return why."""
+        """Begin to fence a host, unless the limits forbid it; then return why.
+
+        A host that another cell has too is left alone: the command would end what the machine runs there.
+        """
+        if await self._cell.store.homes.is_shared(host):
+            return None
         begun = await self._cell.store.fencing.begin(host, self._limits)
         if not isinstance(begun, FencingBegun):
             return begun

@@ -20,6 +20,7 @@ from redsched.scheduler.hosts.fencing import Fencer
 from redsched.scheduler.results import Fenced
 from redsched.settings import Settings
 from redsched.store.commands.fencing import Held
+from redsched.store.commands.homes import HomeCommands
 from redsched.store.store import Store
 from tests.scheduler.working import Work, at_work, empty
 from tests.support.builders.cells import lapse, new_epoch, raw_client, report_of
@@ -238,11 +239,21 @@ async def test_no_more_hosts_are_fenced_than_may_be_and_the_status_says_why(flee
     assert (await fleet.lost(), "fencing-held" in await fleet.problems()) == ({"h0", "h1"}, False)
 
 
-async def test_no_host_is_fenced_while_most_are_down(fleet: Fleet, script: Script, tmp_path: Path) -> None:
+async def test_no_host_is_fenced_while_most_are_down(
+    fleet: Fleet, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first of them is looked for in other cells: there may be thousands, each second."""
+    looked_for, is_shared = list[str](), HomeCommands.is_shared
+
+    async def noted(homes: HomeCommands, host: str) -> bool:
+        looked_for.append(host)
+        return await is_shared(homes, host)
+
+    monkeypatch.setattr(HomeCommands, "is_shared", noted)
     await fleet.die("h0", "h1", "h2")
     fencer = fleet.fencer(settings_of(script("exit 0")))
     await fencer.run_once()
-    assert (fencer.waiting, calls(tmp_path)) == (2, [])
+    assert (fencer.waiting, calls(tmp_path), len(looked_for)) == (2, [], 1)
     problem = (await fleet.problems())["fencing-held"]
     assert problem.detail == "no host is fenced: 3 of 5 hosts are down, which is likely to have one cause"
     await fleet.work.hosts[2].speak()

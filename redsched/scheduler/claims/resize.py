@@ -8,6 +8,9 @@ from redsched.model import Amounts, Claim
 from redsched.model.kept_for import UNNAMED, KeptFor, fact_of
 from redsched.model.validation import check_amount, check_class, check_slot, split_slot
 
+KEPT = "kept"
+"""The rule of a host that keeps the amounts for another request."""
+
 
 def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]:
     """Return all amounts that the claim is to hold, by slot.
@@ -39,13 +42,13 @@ def _slot(claim: Claim, resource_class: str) -> str:
 def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: KeptFor | None) -> NoValidHost:
     """Return the refusal of new amounts, from the facts of the script's reply (resize.lua).
 
-    `kept`: what the host keeps for a request that waits.
+    `kept`: what the host keeps for a request that waits, if that is the reason.
     """
     slot, rule, value, below, above = facts[0], facts[1], *map(int, facts[2:5])
     asked, held = amounts.get(slot, 0), claim.amounts.get(slot, 0)
     found: dict[str, Any] = {"claim_id": claim.id, "slot": slot, "asked": asked, "rule": rule or "room", "value": value}
     found["next"] = [one for one in (below, above) if one]
-    if rule == "kept" and kept is not None:
+    if kept is not None:
         found["kept"] = fact_of(kept)
     others = [str(one) for one in found["next"] if one != held]
     choices = [f"request {' or '.join(others)} {slot}"] if others else []
@@ -55,8 +58,8 @@ def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: K
 
 
 def _why(host: str, what: str, slot: str, rule: str, value: int) -> str:
-    if rule == "kept":
+    if rule == KEPT:
         return f"host {host} has room for {what}, but {value} {slot} there are {UNNAMED}"
     if rule:
         return f"the {rule} of {slot} on host {host} is {value}, which forbids {what}"
-    return f"host {host} has no room for {what}, which may have {max(0, value)} there"
+    return f"host {host} has no room for {what}, which may have {value} there"

@@ -17,7 +17,7 @@ from redsched.scheduler.claims.cursor import Cursor, parse_cursor
 from redsched.scheduler.claims.listing import with_host_conditions, with_reasons
 from redsched.scheduler.claims.moved import marks_of, pass_after, walk_pass
 from redsched.scheduler.claims.outcomes import check_outcome
-from redsched.scheduler.claims.resize import absolute, resize_refusal
+from redsched.scheduler.claims.resize import KEPT, absolute, resize_refusal
 from redsched.scheduler.queries import ME, ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Page
@@ -151,18 +151,25 @@ class ClaimService:
         """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 removes an amount.
 
         A claim that its host has accepted gets a new token at once, and holds the larger of the old and the new amounts
-        until the host has resized the work. Raises NoValidHost (facts: `slot`, `asked`, the `rule` that
-        refuses it with its `value`, and the `next` amounts), QuotaExceeded, InvalidRequest, NotFound, ClaimState,
-        StaleToken, Settling.
+        until the host has resized the work. Raises NoValidHost (facts: `slot`, `asked`, the `rule` that refuses it with
+        its `value`, and the `next` amounts), QuotaExceeded, InvalidRequest, NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
         answer = await self._quotas.resize(cell, claim, token, amounts)
         if answer.outcome is Outcome.FULL:
-            await self._cells.catch_up()  # what the host keeps may be newer than the replica
-            raise resize_refusal(claim, amounts, answer.facts, _kept_on(cell, claim.host, answer.facts[0]))
+            slot, rule = answer.facts[:2]
+            kept = await self._kept_on(cell, claim.host, slot) if rule == KEPT else None
+            raise resize_refusal(claim, amounts, answer.facts, kept)
         check_outcome(claim, answer)
         return await self.get(claim.id)
+
+    async def _kept_on(self, cell: Cell, host: str, slot: str) -> KeptFor | None:
+        """Return what a host keeps of the class of a slot for a request that waits, as far as this scheduler knows."""
+        await self._cells.catch_up()  # the script has refused by what may be newer than the replica
+        columns = cell.updater.columns
+        row = columns.row(host)
+        return None if row is None else columns.kept.for_request(row, (split_slot(slot)[1],))
 
     async def shelve(self, claim_id: str, token: str) -> Claim:
         """Release the claim's place and keep its request, so that `unshelve` can place it again.
@@ -219,10 +226,3 @@ class ClaimService:
 
 def _listed(cells: Cells, wanted: ClaimFilter) -> list[Cell]:
     return [cells.named(name) for name in values_of(wanted.cell)] or list(cells)
-
-
-def _kept_on(cell: Cell, host: str, slot: str) -> KeptFor | None:
-    """Return what a host keeps of the class of a slot for a request that waits, as far as this scheduler knows."""
-    columns = cell.updater.columns
-    row = columns.row(host)
-    return None if row is None else columns.kept.for_request(row, (split_slot(slot)[1],))

@@ -1,5 +1,7 @@
 """Resizing in place: which amounts of a claim change, by slot or by class, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
@@ -93,6 +95,31 @@ async def test_a_resize_that_units_forbid_names_them_and_the_next_amounts(
         }  # fmt: skip
         for amount in following:
             token = (await scheduler.claims.resize("mine", token, {}, {"VCPU": amount})).token
+
+
+async def test_more_than_a_host_has_is_a_lack_of_room_although_max_unit_is_lower(clean_store: str) -> None:
+    """What the claim may have goes by both."""
+    async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        await scheduler.init()
+        await scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(16, max_unit=6)}, lease_s=3600))
+        token = (await scheduler.select(Request({"VCPU": 4}, claim_ids=("mine",)))).selections[0].token or ""
+        with pytest.raises(NoValidHost, match="which may have 6 there: request 6 VCPU, or move it"):
+            await scheduler.claims.resize("mine", token, {}, {"VCPU": 20})
+
+
+async def test_a_claim_on_a_host_that_has_shrunk_may_have_nothing_more(clean_store: str) -> None:
+    """And not less than nothing, where the other claims exceed the host."""
+    async with at_work(clean_store, 8) as work:
+        await work.scheduler.select(Request({"VCPU": 6}))
+        token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
+        work.hosts[0].report = replace(work.hosts[0].report, inventories={"VCPU": Inventory(4)})
+        await work.hosts[0].speak()
+        with pytest.raises(NoValidHost) as refused:
+            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 3})
+        assert refused.value.detail == (
+            "host h0 has no room for 3 VCPU of claim mine, which may have 0 there: keep the 2 that it has, or move it"
+        )
+        assert (refused.value.facts["value"], refused.value.facts["next"]) == (0, [2])
 
 
 async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_store: str) -> None:

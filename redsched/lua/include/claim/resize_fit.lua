@@ -32,7 +32,7 @@ local function refusing(slot, amount, held)
   elseif amount <= left + slot.kept then
     return 'kept', slot.kept
   end
-  return '', left
+  return '', math.max(0, math.min(left, slot.max))
 end
 
 -- Return the next smaller and the next larger amount that the claim can get or has; 0 for none.

@@ -50,8 +50,10 @@ class CellClient:
         if self._cells is None:
             return []
         if self._cells.are_old:
+            listed = set[str]()
             with self.reading(), suppress(NoPermissionError):
-                self._cells.note(await self.outside.smembers(CELLS))
+                listed = await self.outside.smembers(CELLS)
+            self._cells.note(listed)
         return sorted(self._cells.names - {self.name})
 
     @property

@@ -18,6 +18,7 @@ from redsched.store.client.script_client import ScriptClient
 from redsched.store.client.scripts import load_all
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
+from tests.scheduler.quotas.calls import scripts_about_claims
 from tests.support.fleets.hosts import fleet
 from tests.support.processes.proxy import proxy
 from tests.support.processes.racers import updater_of
@@ -67,11 +68,12 @@ async def test_a_hundred_at_once_share_pipelines_and_connections(
     """
     monkeypatch.setattr(pacing, "TURN_S", 3600.0)
     async with opened(server.url) as (scheduler, runner):
-        calls, pipelines = runner.counters.calls, runner.counters.pipelines
+        pipelines = runner.counters.pipelines
         requests = [replace(ONE, consumer=f"user-{number}") for number in range(100)]
-        found = await asyncio.gather(*map(scheduler.select, requests))
+        with scripts_about_claims(scheduler) as called:
+            found = await asyncio.gather(*map(scheduler.select, requests))
         assert len({one.selections[0].claim_id for one in found}) == 100
-        assert runner.counters.calls - calls == 100
+        assert called == ["claim"] * 100
         assert runner.counters.pipelines - pipelines < 10
         assert connections(server, "redsched-writer") == 1
         await asyncio.gather(*(scheduler.claims.get(str(one.selections[0].claim_id)) for one in found))
@@ -83,9 +85,11 @@ async def test_a_lone_call_waits_for_nobody(server: PrivateServer) -> None:
     """Consecutive calls are sent one by one, each as its own pipeline."""
     async with opened(server.url) as (scheduler, runner):
         calls, pipelines = runner.counters.calls, runner.counters.pipelines
-        for _ in range(10):
-            await scheduler.select(ONE)
-        assert (runner.counters.calls - calls, runner.counters.pipelines - pipelines) == (10, 10)
+        with scripts_about_claims(scheduler) as called:
+            for _ in range(10):
+                await scheduler.select(ONE)
+        assert called == ["claim"] * 10
+        assert runner.counters.calls - calls == runner.counters.pipelines - pipelines
 
 
 @pytest.mark.usefixtures("clean_store")

@@ -1,9 +1,10 @@
 """One round: traffic, faults, healing, recovery; then rest, and a check of everything."""
 
 import asyncio
+import re
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from itertools import islice
 
 from tests.faults.suite.checks import ends
@@ -38,6 +39,7 @@ AFTERWARDS = 60
 """Answers after the first selection, before traffic rests."""
 
 LOOK_AGAIN_S = 0.1
+_AGENT = re.compile(r"\b(agent-\d+)-host-")
 MAX_SHOWN = 12
 
 
@@ -158,6 +160,17 @@ async def _agree(world: World, result: Result) -> None:
         problems = await disagreements(world)
     result.agree_s = time.monotonic() - rested
     result.wrong += problems[:MAX_SHOWN]
+    result.wrong += said_last(world, problems)
+
+
+def said_last(world: World, problems: Sequence[str]) -> list[str]:
+    """Return the last lines of the log of the first agent whose host a problem names, as an error; or nothing."""
+    found = (name.group(1) for problem in problems if (name := _AGENT.search(problem)))
+    agent = next((world.children[name] for name in found if name in world.children), None)
+    if agent is None:
+        return []
+    state = "runs" if agent.runs else "does not run"
+    return [f"{agent.name} {state}, and said last: {' | '.join(agent.log_tail(MAX_SHOWN).splitlines())}"]
 
 
 async def disagreements(world: World) -> list[str]:

@@ -24,6 +24,7 @@ import uvloop
 from redsched.cache.updater import ReplicaUpdater
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
+from tests.support.builders.cells import PATIENT
 from tests.support.processes.forks import FORKS
 
 ANSWER_TIMEOUT_S = 180.0
@@ -191,7 +192,9 @@ def _serve(number: int, lines: _Lines) -> None:
 
 async def _play(number: int, lines: _Lines, order: Order) -> Any:
     efforts: list[Effort] = []
-    async with Scheduler.connect(order.url, Settings(**order.settings), observe=efforts.append) as scheduler:
+    async with Scheduler.connect(
+        order.url, Settings(**{**PATIENT, **order.settings}), observe=efforts.append
+    ) as scheduler:
         return await order.job(Racer(number, scheduler, efforts, lines), order.argument)
 
 

@@ -1,10 +1,11 @@
 """Read hosts, accept reports from agents without access to Redis, and carry out operator actions on hosts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from redsched import aio
-from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, Unavailable
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
 from redsched.model.hosts import warnings_of
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
@@ -153,7 +154,7 @@ class HostService:
 
         Raises NotFound, OtherAgent.
         """
-        cell, _ = await self._find(name, await self._bound_to(name))
+        cell, _ = await self._find_speaking(name)
         answer = await cell.store.hosts.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
@@ -162,7 +163,7 @@ class HostService:
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
         """Return the inbox entries for a host's agent after the entry `after`. Raises NotFound."""
-        cell, _ = await self._find(name, await self._bound_to(name))
+        cell, _ = await self._find_speaking(name)
         return await cell.store.hosts.inbox(name, after or "0-0")
 
     async def set_status(
@@ -268,10 +269,22 @@ class HostService:
             raise _reports(name, int(answer.facts[0]))
 
     async def _homes(self, name: str, cell: str = "") -> Sequence[tuple[Cell, HostHashes]]:
-        """Return the cells that have a host with this name, each with its hashes; with `cell`, only that one."""
+        """Return the cells that have a host with this name, each with its hashes; with `cell`, only that one.
+
+        A cell whose server is away keeps nobody from a host in another one: a name is in one cell. Raises Unavailable
+        if no other cell has it.
+        """
         cells = [self._cells.named(cell)] if cell else list(self._cells)
-        found = await aio.gather(one.store.hosts.read([name]) for one in cells)
-        return [(one, hashes) for one, [hashes] in zip(cells, found, strict=True) if hashes.fields]
+        found = list[tuple[Cell, HostHashes]]()
+        away: Unavailable | None = None
+        for one, hashes in zip(cells, await aio.gather(_read(one, name) for one in cells), strict=True):
+            if isinstance(hashes, Unavailable):
+                away = hashes
+            elif hashes.fields:
+                found.append((one, hashes))
+        if away is not None and not found:
+            raise away
+        return found
 
     async def _find(self, name: str, cell: str = "") -> tuple[Cell, HostHashes]:
         found = await self._homes(name, cell)
@@ -285,6 +298,13 @@ class HostService:
             return found[0]
         await self._cells.refuse_unsettled(f"host {name}")
         raise no_such_host(name, cell)
+
+    async def _find_speaking(self, name: str) -> tuple[Cell, HostHashes]:
+        """Return the host that a call in the name of a host is about: of two, the one in the cell that has the name."""
+        bound_to = ""
+        with suppress(Unavailable):  # the server with the key of the name may be away, while that of the cell is there
+            bound_to = await self._bound_to(name)
+        return await self._find(name, bound_to)
 
     async def _bound_to(self, name: str) -> str:
         """Return the cell here to which a host's name is bound; '' for none."""
@@ -386,6 +406,14 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         reservation_until_ms=parse_int(fields.get("reservation_until_ms", ""), 0) or None,
         kept={slot: parse_int(text, MAX_AMOUNT) for slot, text in sorted(keyed("kept.", fields).items())},
     )
+
+
+async def _read(cell: Cell, name: str) -> HostHashes | Unavailable:
+    try:
+        [hashes] = await cell.store.hosts.read([name])
+    except Unavailable as error:
+        return error
+    return hashes
 
 
 def _pools(parents: Mapping[str, str], traits: Iterable[str], devices: Mapping[str, str]) -> dict[str, PoolView]:

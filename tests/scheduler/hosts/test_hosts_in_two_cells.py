@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redsched.errors import ClaimState, NotFound
+from redsched.errors import ClaimState, NotFound, StoreUnavailable
 from redsched.model import HostReport, HostStatus, Inventory, SharedPool
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.import_ import import_cell, import_declared
@@ -181,6 +181,23 @@ async def test_heartbeats_are_those_of_the_host_that_has_the_name(scheduler: Sch
     assert await scheduler.hosts.heartbeat("h1", 3600) == Outcome.OK
     await raw.set(store_of(scheduler, "c1").keys.home("h1"), "c2")
     assert await scheduler.hosts.heartbeat("h1", 3600) == Outcome.NOT_ATTESTED
+
+
+async def test_a_server_that_is_away_concerns_no_host_of_another_cell(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither that of another cell nor that of the key of its name: its lease must not run out, and verbs work."""
+
+    async def is_away(*_: object) -> Any:
+        raise StoreUnavailable("this server is away")
+
+    monkeypatch.setattr(store_of(scheduler, "c2").hosts, "read", is_away)
+    monkeypatch.setattr(store_of(scheduler, "c1").homes, "cell_of", is_away)
+    assert await scheduler.hosts.heartbeat("h1", 3600) == Outcome.OK
+    await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
+    assert (await scheduler.hosts.get("h1")).status is HostStatus.DISABLED
+    with pytest.raises(StoreUnavailable, match="away"):
+        await scheduler.hosts.get("h2")
 
 
 async def test_a_list_has_both_and_does_not_split_them(scheduler: Scheduler) -> None:

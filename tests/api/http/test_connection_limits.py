@@ -18,7 +18,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from redsched.api.http_connection import BEYOND, MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection, _Phase
+from redsched.api import http_connection
+from redsched.api.http_connection import (
+    BEYOND,
+    MAX_HEAD_BYTES,
+    MAX_PIPELINED,
+    ConnectionLimits,
+    HttpConnection,
+    _Phase,
+    close_idlest,
+)
 from redsched.api.problems import problem
 from redsched.api.request_body import read_bytes
 from redsched.api.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
@@ -347,8 +356,9 @@ async def test_every_connection_beyond_the_limit_gets_a_problem_at_once(has_sent
         await wait_until(lambda: not few.refused)
 
 
-async def test_a_refused_connection_is_not_reset_before_its_response_is_read() -> None:
-    """What the client sends meanwhile is read: a reset could take the response from it."""
+async def test_a_refused_connection_is_not_reset_before_its_response_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client sends meanwhile is read: a reset could take the response from it. It ends with the client's."""
+    monkeypatch.setattr(http_connection, "LINGER_S", 3600.0)
     none = ConnectionLimits(connections=0, head_s=60, body_s=60, reader_s=60)
     async with served(none) as (_, app, port):
         with at_once(port, POST + b"x" * 100_000) as (client,):
@@ -381,6 +391,20 @@ async def test_a_connection_between_two_requests_gives_way_without_a_response() 
             assert (await other.readline()).startswith(b"HTTP/1.1 200")
             with suppress(ConnectionError):
                 assert await reader.read() == b""
+
+
+async def test_a_connection_whose_next_request_is_on_its_way_does_not_give_way() -> None:
+    """The request would be lost: it is sent, and the server has not read it yet."""
+    loop = asyncio.get_running_loop()
+    async with served(PATIENT) as (server, _, port):
+        with at_once(port, GET) as (client,):
+            assert (await loop.sock_recv(client, 65_536)).startswith(b"HTTP/1.1 200")
+            (kept,) = server.server_state.connections
+            assert isinstance(kept, HttpConnection)
+            await wait_until(lambda: kept.idle_since_s is not None)
+            client.sendall(GET.replace(b"host: a", b"host: a\r\nconnection: close"))
+            assert not close_idlest(server.server_state.connections)
+            assert b"HTTP/1.1 200" in await received(client)
 
 
 async def test_others_than_the_proxy_are_refused() -> None:

@@ -117,7 +117,7 @@ async def test_claims_without_a_group_are_left_alone(cell: CellStore, raw: Any) 
 
 async def test_a_rule_that_a_change_of_zone_breaks_is_reported(cell: CellStore, raw: Any) -> None:
     """Once, with where the members are; nothing ends, and the mark goes when the rule holds again."""
-    await group(cell, policy=APART, by="zone")
+    await group(cell, policy=APART, by="zone", count_by=("label:rack",))
     await given(cell, joining("a", "h1"), joining("b", "h2"))
     seq = (await cell.tick()).seq
 
@@ -130,6 +130,7 @@ async def test_a_rule_that_a_change_of_zone_breaks_is_reported(cell: CellStore, 
     why = "anti-affinity by zone with at most 1, but members are 2 in az2"
     assert (await broken(), await raw.hget(cell.keys.server_group("web"), "broken")) == ([why], "1")
     await cell.hosts.report(told("h1", "az2", rack="r9"))
+    assert (await counts(raw, cell))["label:rack=r9"] == 1, "the group was counted again"
     assert await broken() == [why]
     assert {one.state.value for one in (await cell.claims.read("ab")).values()} == {"claimed"}
     await cell.hosts.report(told("h1", "az1"))

@@ -1,5 +1,6 @@
 """A fake binding of NVIDIA's management library: any number of GPUs, with failures on demand."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -38,6 +39,8 @@ class StandInNvml:
     closed: int = 0
     NVMLError: type[Exception] = NVMLError
     NVMLError_NotSupported: type[Exception] = NotSupported
+    _counted: Sequence[StandInGpu] = ()
+    """The GPUs when they were last counted: tests change them while the agent reads in another thread."""
 
     @property
     def module(self) -> ModuleType:
@@ -53,10 +56,11 @@ class StandInNvml:
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         self._check()
-        return len(self.gpus)
+        self._counted = tuple(self.gpus)
+        return len(self._counted)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> StandInGpu:  # noqa: N802
-        return self._asked(self.gpus[index], "handle")
+        return self._asked(self._counted[index], "handle")
 
     def nvmlDeviceGetName(self, handle: StandInGpu) -> str | bytes:  # noqa: N802
         return handle.name

@@ -193,8 +193,9 @@ async def test_an_end_that_nobody_has_heard_of_is_not_repeated(clean_store: str,
         assert await state_of(cell, claim_id) is ClaimStatus.ACTIVE
 
 
+@pytest.mark.parametrize("alternates", [None, ()], ids=["no host fits", "no host is wanted"])
 async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
-    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch
+    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, alternates: tuple[str, ...] | None
 ) -> None:
     """The call that ended the claim met a failover. Its caller asked again, and the claim was placed elsewhere."""
 
@@ -207,7 +208,7 @@ async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
         with monkeypatch.context() as failing:
             failing.setattr(scheduler._cells, "release_elsewhere", unavailable)
             with pytest.raises(StoreUnavailable):
-                await scheduler.migrations.fail(claim_id, token)
+                await scheduler.migrations.fail(claim_id, token, alternates)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token, ClaimStatus.CLAIMED)])

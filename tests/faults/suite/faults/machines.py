@@ -83,7 +83,19 @@ class Renamed(Breakage):
             await self.world.revived(victim)
 
 
-class Rezoned(Breakage):
+class _Restarting(Breakage):
+    """The base class of faults that agents see once they have been restarted."""
+
+    async def restart(self) -> None:
+        """Restart the victims, and wait until they run."""
+        for victim in self.victims():
+            victim.kill()
+            await victim.ended()
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+
+class Rezoned(_Restarting):
     """The hosts of a machine are in other zones after its agent has been restarted, and later in their own again.
 
     Their claims run on, and members of groups must be counted in the zones that the hosts have at each instant.
@@ -96,23 +108,16 @@ class Rezoned(Breakage):
         """Restart the agents with other zones."""
         for victim in self.victims():
             self.world.rezoned.setdefault(victim.name, set()).add(self)
-        await self._restart()
+        await self.restart()
 
     async def heal(self) -> None:
         """Restart them with their own zones."""
         for victim in self.victims():
             self.world.rezoned.get(victim.name, set()).discard(self)
-        await self._restart()
-
-    async def _restart(self) -> None:
-        for victim in self.victims():
-            victim.kill()
-            await victim.ended()
-        for victim in self.victims():
-            await self.world.revived(victim)
+        await self.restart()
 
 
-class LostGpu(Breakage):
+class LostGpu(_Restarting):
     """The first GPU of each machine falls off the bus, and the driver counts the others anew; later it is back.
 
     The name of a pool must not pass to another GPU: claims of the first one would run on the second, beside its own.
@@ -126,17 +131,13 @@ class LostGpu(Breakage):
         """Let the machines' agents see fewer GPUs."""
         for victim in self.victims():
             self.world.lost_gpus.setdefault(victim.name, set()).add(self)
-            victim.kill()
-            await victim.ended()
+        await self.restart()
 
     async def heal(self) -> None:
         """Let them see all again."""
         for victim in self.victims():
             self.world.lost_gpus.get(victim.name, set()).discard(self)
-            victim.kill()
-            await victim.ended()
-        for victim in self.victims():
-            await self.world.revived(victim)
+        await self.restart()
 
 
 ALL = (FullDisk, Clock, Renamed, Rezoned, LostGpu)

@@ -111,13 +111,13 @@ class PlacesMiss:
     @property
     def text(self) -> str:
         """The rule, the rooms of the domains, and the changes that would help, as one clause."""
-        changes = [f"count={self.fits} fits"] if self.fits else ["no count fits"]
+        fitting = f"count={self.fits} fits" if self.fits else "no count fits"
         if not self.without:
-            return f"the hosts have room for {self.fits} places: {changes[0]}" if self.fits else changes[0]
+            return f"the hosts have room for {self.fits} places: {fitting}" if self.fits else fitting
         shown = list(self.domains.items())[:MAX_HOSTS]
         rooms = ", ".join(f"{name} has room for {room}" for name, room in shown)
         more = f" and {len(self.domains) - len(shown)} more" if len(self.domains) > len(shown) else ""
-        return f"{self.without} ({self.says}){rooms and ': '}{rooms}{more}; {changes[0]}, or {self.asked} without it"
+        return f"{self.without} ({self.says}){rooms and ': '}{rooms}{more}; {fitting}, or {self.asked} without it"
 
 
 @dataclass(frozen=True, slots=True)

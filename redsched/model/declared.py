@@ -115,11 +115,11 @@ class ServerGroup(Body):
         if unplaced > 0:
             placed[f"no {self.by}"] = unplaced
         if self.policy is GroupPolicy.AFFINITY and members > max(counts.values(), default=0):
-            return f"members are {_by_domain(placed)}, but should be together"
+            return f"members are split: {_by_domain(placed)}"
         if self.policy is GroupPolicy.ANTI_AFFINITY:
             most = {domain: self.max_per_host if domain in counts else 0 for domain in placed}
             above = {domain: number for domain, number in placed.items() if number > most[domain]}
-            return f"members are {_by_domain(above)}, where {self.max_per_host} may be" if above else ""
+            return f"found {_by_domain(above)}, at most {self.max_per_host} allowed in each" if above else ""
         return ""
 
 

@@ -78,7 +78,7 @@ def check_device(value: str) -> str:
     """Return `value` if it can be the id of a device, else raise InvalidRequest."""
     if not _DEVICE.match(value):
         raise InvalidRequest(
-            f"device {value[:80]!r} is no id of a device: use its UUID or PCI address, of 1 to 128 letters, digits, "
+            f"device {value[:80]!r} is not a device id: use its UUID or PCI address, of 1 to 128 letters, digits, "
             "'.', '_', ':', '@' or '-', beginning with a letter or digit"
         )
     return value

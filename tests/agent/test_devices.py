@@ -331,7 +331,7 @@ def test_more_pools_than_a_host_may_have_leave_out_devices_that_are_gone() -> No
 def test_two_pools_are_not_one_device() -> None:
     with pytest.raises(InvalidRequest, match="pools 'gpu0' and 'gpu1' are both device 'GPU-aaaa': name it in one"):
         declared(A, A)
-    with pytest.raises(InvalidRequest, match="device 'GPU a' is no id of a device: use its UUID or PCI address"):
+    with pytest.raises(InvalidRequest, match="device 'GPU a' is not a device id: use its UUID or PCI address"):
         Pool(device="GPU a")
 
 

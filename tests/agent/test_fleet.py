@@ -124,7 +124,7 @@ def test_anchors_and_merges_of_yaml_work() -> None:
         ("hosts: [{" + HOST + ", pools: {a: {parent: b}, b: {parent: a}}}]", "parents must form a tree"),
         ("hosts: [{" + HOST + ", pools: {a: {parent: 7}}}]", "pool a: parent must be text, not 7"),
         ("hosts: [{" + HOST + ", pools: {a: {device: 7}}}]", "pool a: device must be text, not 7"),
-        ("hosts: [{" + HOST + ", pools: {a: {device: a b}}}]", "pool a: device 'a b' is no id of a device"),
+        ("hosts: [{" + HOST + ", pools: {a: {device: a b}}}]", "pool a: device 'a b' is not a device id"),
         ("hosts: [{" + HOST + ", pools: {a: {traits: [FAST]}}}]", "pool a: unknown trait 'FAST'"),
         ("hosts: [{" + HOST + ", pools: {a: {inventories: {X: {total: 1}}}}}]", "pool a: unknown resource class 'X'"),
         (

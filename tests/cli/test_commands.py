@@ -238,7 +238,7 @@ def test_a_broken_rule_is_listed_and_no_problem_of_the_store(redsched: Redsched)
     for claim in ("web-1", "web-2"):
         redsched("select", "VCPU=1", "--host", "h1", "--server-group", "web", "--id", claim).check()
     redsched("server-group", "set", "web", "--max-per-host", "1").check()
-    how = "members are 2 in h1, where 1 may be"
+    how = "found 2 in h1, at most 1 allowed in each"
     expected = f"audited 2 hosts and 2 claims\nall is well\nrule broken: web, anti-affinity by host: {how}\n"
     assert redsched("audit").check().output == expected
     assert (

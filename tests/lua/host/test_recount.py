@@ -127,7 +127,7 @@ async def test_a_rule_that_a_change_of_zone_breaks_is_reported(cell: CellStore, 
         return [one.fields["reason"] for one in entries]
 
     await cell.hosts.report(told("h1", "az2"))
-    why = "anti-affinity by zone with at most 1, but members are 2 in az2"
+    why = "anti-affinity by zone allows at most 1 in each, but found 2 in az2"
     assert (await broken(), await raw.hget(cell.keys.server_group("web"), "broken")) == ([why], "1")
     await cell.hosts.report(told("h1", "az2", rack="r9"))
     assert (await counts(raw, cell))["label:rack=r9"] == 1, "the group was counted again"
@@ -143,7 +143,9 @@ async def test_a_member_whose_host_loses_the_label_is_reported(cell: CellStore) 
     await given(cell, joining("a", "h1"))
     await cell.hosts.report(told("h1", "az1"))
     (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.op == "rule-broken"]
-    assert entry.fields["reason"] == "anti-affinity by label:rack with at most 1, but members are 1 in none"
+    assert (
+        entry.fields["reason"] == "anti-affinity by label:rack allows at most 1 in each, but found 1 in no label:rack"
+    )
 
 
 async def test_members_that_were_together_are_reported_when_they_are_apart(cell: CellStore, raw: Any) -> None:
@@ -152,7 +154,7 @@ async def test_members_that_were_together_are_reported_when_they_are_apart(cell:
     await given(cell, joining("a", "h1"), joining("b", "h3"), joining("c", "h3"))
     await cell.hosts.report(told("h1", "az2"))
     (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.op == "rule-broken"]
-    assert entry.fields["reason"] == "affinity by zone, but members are 1 in az2, 2 in az1"
+    assert entry.fields["reason"] == "affinity by zone, but members are split: 1 in az2, 2 in az1"
     assert causes(await ask(cell, joining("d", "h1", "h2", "h3"))) == dict.fromkeys(("h1", "h2", "h3"), "GROUP")
     await cell.hosts.report(told("h3", "az2"))
     assert await raw.hget(cell.keys.server_group("web"), "broken") is None

@@ -54,14 +54,14 @@ async def test_members_that_share_a_zone_are_a_problem_until_the_rule_holds_agai
     [problem] = await broken(work)
     assert problem.detail == (
         "1 server group has members where its rule does not allow them: "
-        "web, anti-affinity by zone: members are 2 in az0, where 1 may be (web-h0, web-h1)"
+        "web, anti-affinity by zone: found 2 in az0, at most 1 allowed in each (web-h0, web-h1)"
     )
     assert (problem.about, problem.count) == (("web",), 1)
     assert problem.commands == ("redsched server-group show web", "redsched claim move web-h0")
     await Recorder(work.store, Settings()).record()
     [event] = [one for one in await work.scheduler.events.newest() if one.kind == KIND]
     assert event.facts["thing"] == "server-group:web"
-    assert event.facts["reason"] == "anti-affinity by zone with at most 1, but members are 2 in az0"
+    assert event.facts["reason"] == "anti-affinity by zone allows at most 1 in each, but found 2 in az0"
     assert (await work.scheduler.audit()).broken == ()
     await move_to(work, 1, "az1")
     assert await broken(work) == []
@@ -95,9 +95,7 @@ async def test_members_that_are_no_longer_together_are_a_problem(work: Work) -> 
     await work.active(Request({"VCPU": 1}, hosts=frozenset({"h0"}), server_group="web", claim_ids=("web-2",)))
     await move_to(work, 1, "az1")
     [problem] = await broken(work)
-    assert problem.detail.endswith(
-        "web, affinity by zone: members are 2 in az0, 1 in az1, but should be together (web-h1)"
-    )
+    assert problem.detail.endswith("web, affinity by zone: members are split: 2 in az0, 1 in az1 (web-h1)")
 
 
 async def test_soft_policies_are_never_broken(work: Work) -> None:
@@ -114,7 +112,7 @@ async def test_a_lower_limit_than_members_share_is_a_problem(work: Work) -> None
     assert await broken(work) == []
     await work.scheduler.server_groups.put(replace(two, max_per_host=1))
     [problem] = await broken(work)
-    assert "members are 2 in az0, where 1 may be (a, b)" in problem.detail
+    assert "found 2 in az0, at most 1 allowed in each (a, b)" in problem.detail
 
 
 async def test_the_next_claim_goes_by_where_members_are_now(work: Work) -> None:
@@ -134,7 +132,7 @@ async def test_an_audit_lists_rules_that_are_broken(work: Work) -> None:
     report = await work.scheduler.repair()
     assert (report.problems, report.broken_rules) == (
         (),
-        ("web, anti-affinity by zone: members are 2 in az0, where 1 may be",),
+        ("web, anti-affinity by zone: found 2 in az0, at most 1 allowed in each",),
     )
     assert await work.held() == {"h0": ["web-h0"], "h1": ["web-h1"]}
 

@@ -32,13 +32,13 @@ local function breach_of(hash)
   end
   local unplaced = math.max(0, members - counted)
   if unplaced > 0 then
-    all[#all + 1] = text(unplaced) .. ' in none'
+    all[#all + 1] = text(unplaced) .. ' in no ' .. by
     above[#above + 1] = all[#all]
   end
   if hash.policy == 'affinity' then
-    return math.max(0, members - largest), 'affinity by ' .. by .. ', but members are ' .. named_counts(all)
+    return math.max(0, members - largest), 'affinity by ' .. by .. ', but members are split: ' .. named_counts(all)
   end
-  return excess + unplaced, 'anti-affinity by ' .. by .. ' with at most ' .. text(most) .. ', but members are '
+  return excess + unplaced, 'anti-affinity by ' .. by .. ' allows at most ' .. text(most) .. ' in each, but found '
     .. named_counts(above)
 end
 

@@ -42,7 +42,7 @@ def show(name: HostArgument, as_json: AsJson = False, cell: InCell = "", where: 
 
     While it is drained or evacuated, also show what is left to move.
     """
-    with _names_cell(f"redsched host show {name}"):
+    with _names_cell():
         view = with_fleet(where, lambda s: s.hosts.get(name, cell), read_only=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
@@ -125,7 +125,7 @@ def drain(
             await _say_what_stays(fleet, name, cell)
         await _watch(fleet, name, move, wait, cell)
 
-    with _names_cell(f"redsched host drain {name}"):
+    with _names_cell():
         with_fleet(where, drained)
 
 
@@ -144,7 +144,7 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
 
 def enable(name: HostArgument, cell: InCell = "", where: Where = ANYWHERE) -> None:
     """Allow new claims on this host again."""
-    with _names_cell(f"redsched host enable {name}"):
+    with _names_cell():
         with_fleet(where, lambda s: s.hosts.set_status(name, HostStatus.ENABLED, cell=cell), on_demand=True)
     print(f"{name} is enabled")
 
@@ -166,8 +166,7 @@ def disable(
         print(f"{name} is disabled", flush=True)
         await _say_what_stays(fleet, name, cell)
 
-    command = f"redsched host disable {name}"
-    with options.names_option("use ahead", f"use `{command} --ahead`"), _names_cell(command):
+    with options.names_option("use ahead", f"use `redsched host disable {name} --ahead`"), _names_cell():
         with_fleet(where, disabled, on_demand=True)
 
 
@@ -218,7 +217,7 @@ def write_off(
         print(f"{name} is written off", flush=True)
         await _watch(fleet, name, evacuate, wait, cell)
 
-    with _names_cell(f"redsched host write-off {name}"):
+    with _names_cell():
         confirmation.ask(yes, consequence)
         with_fleet(where, written_off)
 
@@ -252,22 +251,21 @@ def remove(
         yes or not force,
         lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name, cell)}",
     )
-    command = f"redsched host remove {name}"
-    with options.names_force(f"{command}{f' --cell {cell}' if cell else ''} --force"), _names_cell(command):
+    with options.names_force(f"redsched host remove {name}{f' --cell {cell}' if cell else ''} --force"), _names_cell():
         with_fleet(where, lambda s: s.hosts.forget(name, force, cell=cell), on_demand=True)
     print(f"{name} is removed")
 
 
 @contextmanager
-def _names_cell(command: str) -> Iterator[None]:
-    """Name the command for one cell in the error about a host that is in two."""
+def _names_cell() -> Iterator[None]:
+    """Name the option in the error about a host that is in two cells; the command may have others."""
     try:
         yield
     except ClaimState as error:
         if not (cells := error.facts.get("cells")):
             raise
-        either = " or ".join(f"`{command} --cell {one}`" for one in cells)
-        raise ClaimState(error.detail.replace("name one of them as `cell`", f"use {either}"), error.facts) from error
+        either = " or ".join(f"`--cell {one}`" for one in cells)
+        raise ClaimState(error.detail.replace("name one of them as `cell`", f"add {either}"), error.facts) from error
 
 
 async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int, cell: str) -> None:

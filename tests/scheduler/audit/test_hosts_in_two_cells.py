@@ -1,6 +1,6 @@
 """A host's name in two cells: audits find it, and close one of the hosts to claims. What runs on it goes on."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,9 @@ import pytest
 
 from redsched.model import ClaimStatus, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Problem, Scheduler
+from redsched.scheduler.audit import homes
+from redsched.scheduler.audit.homes import audit_homes
+from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import RepairKind
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -122,6 +125,32 @@ async def test_one_that_a_person_closed_or_drains_is_left_so(twins: Twins) -> No
     assert [one.repair for one in await twins.audited()] == [None]
     await twins.scheduler.repair()
     assert (await twins.statuses())["c2"] == (HostStatus.DRAINING, "moving")
+
+
+async def drained(twins: Twins) -> None:
+    await twins.scheduler.hosts.set_status("h1", HostStatus.DRAINING, reason="moving", cell="c2")
+
+
+async def unsettled(twins: Twins) -> None:
+    await new_epoch(twins.store("c1"))
+
+
+@pytest.mark.parametrize("change", [drained, unsettled])
+async def test_what_changes_between_the_audit_and_the_repair_is_noticed(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch, change: Callable[[Twins], Awaitable[None]]
+) -> None:
+    expected = dict[str, tuple[HostStatus, str]]()
+
+    async def overtaken(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
+        found = await audit_homes(cell, cells)
+        await change(twins)
+        expected.update(await twins.statuses())
+        return found
+
+    monkeypatch.setattr(homes, "audit_homes", overtaken)
+    every = twins.scheduler._cells
+    await homes.repair_homes(every.named("c1"), every)
+    assert await twins.statuses() == expected
 
 
 async def test_the_periodic_check_does_it_and_the_status_names_it(clean_store: str, twins: Twins) -> None:

@@ -227,6 +227,19 @@ async def test_a_host_that_dies_after_the_audit_is_noticed(cells: Cells, monkeyp
     assert await cells.states() == {"c1": ACTIVE, "c2": ENDING}
 
 
+async def test_a_cell_that_starts_an_epoch_after_the_audit_is_noticed(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def overtaken(cell: Cell, every: Any) -> tuple[Problem, ...]:
+        found = await audit_ids(cell, every)
+        await new_epoch(cells.cell("c2").store)
+        return found
+
+    monkeypatch.setattr(ids, "audit_ids", overtaken)
+    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    assert await cells.states() == {"c1": ACTIVE, "c2": ACTIVE}
+
+
 @pytest.mark.parametrize("name", ["c1", "c2"])
 async def test_nothing_is_written_while_a_cell_of_the_two_is_not_settled(cells: Cells, name: str) -> None:
     """Hosts of that cell have yet to attest: the claim may have ended there."""

@@ -6,6 +6,7 @@ for each connection of the process, ends those that take too long in a phase.
 """
 # ruff: noqa: D102 - methods without a docstring are those of asyncio.Protocol and of the parser's callbacks
 
+import asyncio
 import select
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -48,8 +49,8 @@ class ConnectionLimits:
     reader_s: float
     peers: Peers | None = None
     """Who may connect; None: everybody."""
-    refused: dict[Any, None] = field(default_factory=dict, compare=False)
-    """The connections that were refused and are still open, the oldest first."""
+    refused: dict[Any, asyncio.TimerHandle] = field(default_factory=dict, compare=False)
+    """The connections that were refused and are still open, the oldest first, each with the timer that closes it."""
 
     def full(self) -> RedschedError:
         """Return the refusal of a connection beyond the limit."""
@@ -103,7 +104,8 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(self._limits.full(), lingers=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._limits.refused.pop(self, None)
+        if (closing := self._limits.refused.pop(self, None)) is not None:
+            closing.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -296,12 +298,11 @@ class HttpConnection(HttpToolsProtocol):
         self.connections.discard(self)
         self.transport.write_eof()
         refused = self._limits.refused
-        refused[self] = None
+        refused[self] = self.loop.call_later(LINGER_S, self.transport.close)
         if len(refused) > BEYOND:
             oldest = next(iter(refused))
-            del refused[oldest]
+            refused.pop(oldest).cancel()
             oldest.transport.close()
-        self.loop.call_later(LINGER_S, self.transport.close)
 
 
 def close_idlest(connections: set[Any], but: object = None) -> bool:

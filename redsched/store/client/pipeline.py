@@ -142,9 +142,11 @@ async def _refuse_all(calls: Sequence[Call], connection: AbstractConnection, lim
             call.refused(out_of_memory(call.url, memory))
 
 
-def _memory_of(info: str) -> tuple[int, int]:
-    """Return the memory that a server uses, and its limit, from its INFO."""
+def _memory_of(info: str) -> tuple[int, int] | None:
+    """Return the memory that a server uses, and its limit, from its INFO; None if that does not say it."""
     found = dict(line.partition(":")[::2] for line in info.splitlines())
+    if "used_memory" not in found or "maxmemory" not in found:
+        return None
     return int(found["used_memory"]), int(found["maxmemory"])
 
 

@@ -250,11 +250,16 @@ class Columns(Rows):
 
         Nothing inside may let other tasks run.
         """
-        listed = [(row, dict(kept.amounts)) for row, kept in rows]
+        released = [(row, kept, kept.amounts) for row, kept in rows]
+        listed = [(row, amounts) for row, _, amounts in released]
         self._add_external(listed, -1)
+        for _, kept, _ in released:
+            kept.amounts = {}
         try:
             yield
         finally:
+            for _, kept, amounts in released:
+                kept.amounts = amounts
             self._add_external(listed, 1)
 
     @contextmanager

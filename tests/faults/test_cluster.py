@@ -217,7 +217,7 @@ async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> Non
     async with Store.connect(url, durable) as store, Scheduler.connect(url, durable) as scheduler:
         for name in CELLS:  # a claim id of the caller's waits until no cell can have lost its claim
             await store.cell(name).init()
-            await speak_all([PlainHost(store.cell(name), "h", VCPU)])
+            await speak_all([PlainHost(store.cell(name), f"h-{name}", VCPU)])
         cell = store.cell(MOVED)
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         assert await cell.bindings.cell_of_group("g") == ""

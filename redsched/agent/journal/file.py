@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from redsched.agent.journal import schema as sql
-from redsched.aio import detached
+from redsched.aio import detached, finish
 from redsched.errors import OtherAgent, RedschedError
 
 _DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
@@ -68,7 +68,10 @@ class JournalFile:
         self.check()
 
     async def close(self) -> None:
-        """Write the pending writes and close the file. Writes that fail are dropped."""
+        """Write what is pending and close the file, also if the caller is cancelled. Writes that fail are dropped."""
+        await finish(self._close())
+
+    async def _close(self) -> None:
         try:
             await self.flush()
         except JournalBroken:

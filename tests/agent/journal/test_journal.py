@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -312,6 +313,22 @@ async def test_a_writer_that_is_killed_has_lost_nothing_that_it_called_durable(t
         ceilings.append(await journal.next_number())
         assert ceilings[-1] > max(report, ceilings[-2])
         await journal.close()
+
+
+async def test_a_close_that_is_cancelled_closes_the_file(tmp_path: Path) -> None:
+    """However often: who waits for a task to end cancels it again, and the disk may be slow."""
+    journal, disk = open_journal(tmp_path / "j.sqlite"), threading.Event()
+    writing = asyncio.get_running_loop().run_in_executor(journal._thread, disk.wait)
+    closing = asyncio.create_task(journal.close())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        closing.cancel()
+    await asyncio.sleep(0)
+    disk.set()
+    await writing
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await open_journal(tmp_path / "j.sqlite").close()
 
 
 async def test_two_processes_cannot_share_a_journal(tmp_path: Path) -> None:

@@ -86,11 +86,13 @@ async def test_an_offer_of_another_protocol_is_ignored(sent: bytes, in_pieces: b
     `Upgrade: h2c` was once answered 400 and carried out all the same, and was refused since.
     """
     async with served(PATIENT) as (_, app, port):
-        parts = [bytes((one,)) for one in sent + LAST] if in_pieces else [sent + LAST]
+        # What comes after the last request resets the connection, and the client could lose the response to that.
+        is_last = b"HTTP/1.0" in sent or b"close" in sent
+        whole = sent if is_last else sent + LAST
+        parts = [bytes((one,)) for one in whole] if in_pieces else [whole]
         answer = await exchange(port, *parts)
         body = b"" if b"length: 0" in sent else b"y" if sent.startswith(b"GET") else b"hello"
         heads = [one.partition(b"\r\n\r\n") for one in answer.split(b"HTTP/1.1 ")[1:]]
-        is_last = b"HTTP/1.0" in sent or b"close" in sent
         rest = [] if is_last else [(b"200", b"last")]
         assert [(head[:3], found) for head, _, found in heads] == [(b"200", body), *rest]
         assert app.calls == len(heads)

@@ -7,11 +7,12 @@ hosts takes no more claims. Its work goes on: an operator decides what becomes o
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from redsched import aio, logs
 from redsched.model import HostStatus
 from redsched.pacing import paced, paged
-from redsched.scheduler.audit.recheck import LOOKS, with_repaired
+from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live, status_from
 from redsched.scheduler.results import Problem, RepairKind
@@ -83,10 +84,7 @@ async def audit_homes(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
     If all cells are audited, each pair of them is compared once.
     """
     names = await _names_elsewhere(cell, [one for one in cells if one.name > cell.name])
-    for _ in range(LOOKS - 1):
-        names = [one.name async for one in _shared_names(cells, names)]
-    # A name that three cells have is reported for the first of them only.
-    return tuple([one.problem() async for one in _shared_names(cells, names) if one.hosts[0].cell == cell.name])
+    return await shared_problems(cell.name, names, partial(_shared_names, cells))
 
 
 async def repair_homes(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
@@ -95,11 +93,7 @@ async def repair_homes(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
     The problem remains until one of the hosts is removed.
     """
     before = await audit_homes(cell, cells)
-    for problem in before:
-        if problem.repair:
-            await _repair(cells, problem)
-    after = [one.problem() async for one in _shared_names(cells, [one.thing for one in before])]
-    return with_repaired(before, after)
+    return await repaired_shared(before, partial(_repair, cells), partial(_shared_names, cells))
 
 
 async def _repair(cells: Cells, problem: Problem) -> None:

@@ -8,12 +8,13 @@ claim, because the binding was written for the last answer to the caller. The ot
 
 from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from redsched import aio, logs
 from redsched.model import Claim
 from redsched.pacing import Spread, paced, paged
-from redsched.scheduler.audit.recheck import LOOKS, with_repaired
+from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells, made_for
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.scheduler.selection.claim_ids import BOUND_MS
@@ -74,20 +75,13 @@ async def audit_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
     If all cells are audited, each pair of them is compared once.
     """
     ids = await _ids_claimed_elsewhere(cell, [one for one in cells if one.name > cell.name])
-    for _ in range(LOOKS - 1):
-        ids = [one.claims[0].id async for one in _shared_ids(cells, ids)]
-    # An id that three cells have is reported for the first of them only.
-    return tuple([one.problem() async for one in _shared_ids(cells, ids) if one.claims[0].cell == cell.name])
+    return await shared_problems(cell.name, ids, partial(_shared_ids, cells))
 
 
 async def repair_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
     """Audit the ids of a cell's claims as `audit_ids` does, and release the claims that are not kept."""
     before = await audit_ids(cell, cells)
-    for problem in before:
-        if problem.repair:
-            await _repair(cells, problem)
-    after = [one.problem() async for one in _shared_ids(cells, [one.thing for one in before])]
-    return with_repaired(before, after)
+    return await repaired_shared(before, partial(_repair, cells), partial(_shared_ids, cells))
 
 
 async def _repair(cells: Cells, problem: Problem) -> None:

@@ -97,8 +97,7 @@ class MigrationService:
             if answer.outcome is Outcome.STALE:
                 return await self._read(cell, claim.id)
             if for_caller:
-                await self._cells.release_elsewhere(claim, cell)
-                _note_end(cell, claim, answer, end_reason)
+                await self._end_for_caller(cell, claim, answer, end_reason)
             raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
@@ -204,10 +203,19 @@ class MigrationService:
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
         answer, end_reason = await self._abandon(cell, claim)
         check_outcome(claim, answer, ending=True)
-        await self._cells.release_elsewhere(claim, cell)
         ended = await self._read(cell, claim.id)
-        _note_end(cell, claim, answer, end_reason)
+        await self._end_for_caller(cell, claim, answer, end_reason)
         return ended
+
+    async def _end_for_caller(self, cell: Cell, claim: Claim, answer: ScriptResult, end_reason: EndReason) -> None:
+        """End a claim in other cells too, and note its end, for later epochs whose store may have lost it.
+
+        It must be the last step before the caller is told: what nobody was told is not repeated. A caller who got an
+        error instead asks again, and the claim may have been placed by then.
+        """
+        if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
+            await self._cells.release_elsewhere(claim, cell)
+            cell.released.note(claim.id, answer, end_reason)
 
     async def _abandon(self, cell: Cell, claim: Claim) -> tuple[ScriptResult, EndReason]:
         """End a claim for good if its last placement is still the one that failed. Returns the answer and the reason.
@@ -223,16 +231,6 @@ class MigrationService:
     async def _read(self, cell: Cell, claim_id: str) -> Claim:
         claims = await cell.store.claims.read([claim_id])
         return claims[claim_id] if claim_id in claims else (await self._cells.find_claim(claim_id))[1]
-
-
-def _note_end(cell: Cell, claim: Claim, answer: ScriptResult, end_reason: EndReason) -> None:
-    """Note an end that the caller is told now, to be repeated in later epochs, whose store may have lost it.
-
-    What nobody was told is not repeated: a caller who got an error instead asks again, and the claim may have been
-    placed by then.
-    """
-    if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
-        cell.released.note(claim.id, answer, end_reason)
 
 
 def _is_unshelved(claim: Claim) -> bool:

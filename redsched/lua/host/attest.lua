@@ -35,14 +35,11 @@
 -- include: remove_members
 -- include: renew_lease
 -- include: settle
+-- include: with_rest
 local cell = fence(KEY.deadlines)
 local host, known = read_hash(KEY.host)
 local function answer(outcome, rest)
-  local reply = {outcome, cell.epoch, cell.now_ms}
-  for _, name in ipairs(rest or {}) do
-    reply[#reply + 1] = name
-  end
-  return reply
+  return with_rest({outcome, cell.epoch, cell.now_ms}, rest)
 end
 if not known then
   return answer('UNKNOWN')

@@ -20,6 +20,7 @@
 -- include: order
 -- include: publish
 -- include: read_hash
+-- include: with_rest
 local OWNED = {capacity = true, external = true, total = true, reserved = true, ratio = true, min = true, max = true,
   step = true}
 -- Amounts are absent because they are checked again when they are claimed, and metrics because they always change.
@@ -47,11 +48,7 @@ for i = 1, old.epoch and #changed or 0, 2 do
 end
 local members = moved_members(cell, old, attributes, changed)
 if members and members.lacking then
-  local reply = {'RETRY', cell.epoch, cell.now_ms}
-  for _, name in ipairs(members.lacking) do
-    reply[#reply + 1] = name
-  end
-  return reply
+  return with_rest({'RETRY', cell.epoch, cell.now_ms}, members.lacking)
 end
 
 local until_ms = text(cell.now_ms + tonumber(ARG.lease_ms))

@@ -10,13 +10,10 @@
 -- include: publish
 -- include: read_hash
 -- include: recount
+-- include: with_rest
 local cell = fence()
 local function answer(outcome, rest)
-  local reply = {outcome, cell.epoch, cell.now_ms}
-  for _, name in ipairs(rest or {}) do
-    reply[#reply + 1] = name
-  end
-  return reply
+  return with_rest({outcome, cell.epoch, cell.now_ms}, rest)
 end
 local host = redis.call('HMGET', KEY.host, 'zone', 'version')
 if not host[2] then

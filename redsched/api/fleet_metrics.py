@@ -36,6 +36,7 @@ _OF_CELLS = {
     "hosts_reserved": ("reserved", "Hosts reserved for requests that wait."),
     "hosts_over_capacity": ("over_capacity", "Hosts with less of a slot than their claims hold."),
     "pools_over_capacity": ("pools_over_capacity", "Shared pools with less of a class than their claims hold."),
+    "server_groups_broken": ("broken_groups", "Server groups whose hard policy is broken by where members are."),
     "hosts_failing": ("failing", "Hosts on which several claims in a row have failed."),
 }
 """The metrics of a whole cell: the field of FleetUsage, and what it is."""

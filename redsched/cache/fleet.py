@@ -54,7 +54,8 @@ class FleetUsage:
     `starting` counts the claims that are not active yet, `reserved` the hosts reserved for requests that wait, and
     `failing` the hosts on which at least FAILING claims in a row have failed. `over_capacity` counts the hosts, without
     those that were written off, and `pools_over_capacity` the shared pools whose claims hold more of a slot than there
-    is. Zones are `*` if they are too many.
+    is; `broken_groups` the server groups whose hard policy their members break, those that are leaving included. Zones
+    are `*` if they are too many.
     """
 
     classes: Mapping[tuple[str, str], ClassUsage]
@@ -65,6 +66,7 @@ class FleetUsage:
     failing: int
     over_capacity: int
     pools_over_capacity: int
+    broken_groups: int
 
 
 def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
@@ -75,6 +77,7 @@ def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
     claims = np.bincount(statuses, weights=columns.claims[rows], minlength=len(STATUSES)).tolist()
     over = yield from _over(columns, rows[statuses != 0])
     classes = yield from _classes(columns, rows[statuses != 0], statuses[statuses != 0])
+    broken = yield from _broken_groups(columns)
     return FleetUsage(
         classes,
         dict(zip(STATUSES, hosts, strict=True)),
@@ -84,6 +87,7 @@ def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
         int((columns.failures[rows] >= FAILING).sum()),
         over,
         sum(any(one.claimed > one.capacity for one in pool.slots.values()) for pool in columns.declared.pools.values()),
+        broken,
     )
 
 
@@ -106,6 +110,15 @@ def _over(columns: Columns, rows: _Numbers) -> Generator[None, None, int]:
         over |= columns.claimed[slot][rows] > columns.capacity[slot][rows]
         yield
     return int(over.sum())
+
+
+def _broken_groups(columns: Columns) -> Generator[None, None, int]:
+    """Return the number of server groups whose hard policy is broken."""
+    broken = 0
+    for state in list(columns.declared.groups.values()):
+        broken += state.declared and bool(state.group.breach(state.members, state.counts(state.group.by)))
+        yield  # a group may be removed meanwhile
+    return broken
 
 
 def _classes(

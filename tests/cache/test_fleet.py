@@ -112,4 +112,4 @@ def test_hosts_may_come_and_go_between_the_steps() -> None:
 
 def test_an_empty_cell_has_nothing() -> None:
     none = dict.fromkeys(fleet.STATUSES, 0)
-    assert fleet_usage(columns_of()) == FleetUsage({}, none, none, 0, 0, 0, 0, 0)
+    assert fleet_usage(columns_of()) == FleetUsage({}, none, none, 0, 0, 0, 0, 0, 0)

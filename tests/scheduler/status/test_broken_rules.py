@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from redsched.cache.fleet import fleet_steps
+from redsched.decide.steps import finished
 from redsched.model import GroupPolicy, Request, ServerGroup
 from redsched.scheduler import StatusProblem
 from redsched.scheduler.background.recorder import Recorder
@@ -46,11 +48,19 @@ async def broken(work: Work) -> list[StatusProblem]:
     return [one for one in (await work.scheduler.status()).problems if one.kind == KIND]
 
 
+async def figure(work: Work) -> int:
+    """Return how many groups are broken by the metrics."""
+    await work.scheduler._cells.catch_up()
+    return finished(fleet_steps(work.scheduler._cells.named("c1").updater.columns)).broken_groups
+
+
 async def test_members_that_share_a_zone_are_a_problem_until_the_rule_holds_again(work: Work) -> None:
     """It names the group, the members, the zone and what to do; an event has it, and nothing ends."""
     await members(work, GroupPolicy.ANTI_AFFINITY, "h0", "h1")
     assert await broken(work) == []
+    assert await figure(work) == 0
     await move_to(work, 1, "az0")
+    assert await figure(work) == 1
     [problem] = await broken(work)
     assert problem.detail == (
         "1 server group has members where its rule does not allow them: "
@@ -64,7 +74,7 @@ async def test_members_that_share_a_zone_are_a_problem_until_the_rule_holds_agai
     assert event.facts["reason"] == "anti-affinity by zone allows at most 1 in each, but found 2 in az0"
     assert (await work.scheduler.audit()).broken == ()
     await move_to(work, 1, "az1")
-    assert await broken(work) == []
+    assert (await broken(work), await figure(work)) == ([], 0)
 
 
 async def test_a_problem_ends_with_the_member_that_is_one_too_many(work: Work) -> None:
@@ -101,7 +111,7 @@ async def test_members_that_are_no_longer_together_are_a_problem(work: Work) -> 
 async def test_soft_policies_are_never_broken(work: Work) -> None:
     await members(work, GroupPolicy.SOFT_ANTI_AFFINITY, "h0", "h1")
     await move_to(work, 1, "az0")
-    assert await broken(work) == []
+    assert (await broken(work), await figure(work)) == ([], 0)
 
 
 async def test_a_lower_limit_than_members_share_is_a_problem(work: Work) -> None:

@@ -1,6 +1,6 @@
 """Why hosts fail rules about amounts: what they keep for another request, units, or a lack of the amount itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,44 +13,50 @@ KEPT = "kept"
 """The reason of hosts that would pass if they kept nothing for a request that waits for room."""
 
 
-def causes_of(rule: Rule) -> Sequence[Cause]:
-    """Return the causes of a rule, in the order in which they are tested."""
-    return (Cause(KEPT, partial(_is_kept, rule)), *rule.causes()) if rule.room else ()
+class Reasons:
+    """The reasons under which the hosts that fail a rule are counted."""
 
+    __slots__ = ("_causes", "rule")
 
-def reasons_of(rule: Rule) -> Iterator[str]:
-    """Yield the reasons under which hosts that fail a rule may be counted."""
-    yield from (one.reason for one in causes_of(rule))
-    yield rule.reason
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._causes = (Cause.alone(KEPT, partial(_is_kept, rule)), *rule.causes()) if rule.room else ()
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield every reason, in the order in which they are tested."""
+        for cause in self._causes:
+            yield from cause.reasons
+        yield self.rule.reason
 
-def rejected_by(rule: Rule, columns: Columns, rejected: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield the rows that a rule rejects by reason, as far as there are any."""
-    rows = np.flatnonzero(rejected)
-    for cause in causes_of(rule) if len(rows) else ():
-        applies = cause.applies(columns, rows)
-        if applies.any():
-            yield cause.reason, rows[applies]
-            rows = rows[~applies]
-    if len(rows):
-        yield rule.reason, rows
+    def on(self, columns: Columns, row: int) -> str:
+        """Return the reason of a host that fails the rule."""
+        cause, index = self._first_on(columns, row)
+        return self.rule.reason if cause is None else cause.reasons[index]
 
+    def detail_on(self, columns: Columns, row: int) -> str:
+        """Return the numbers of the rule on a host that fails it, with the value of the cause."""
+        text, (cause, _) = self.rule.detail(columns, row), self._first_on(columns, row)
+        more = "" if cause is None else cause.detail(columns, row)
+        return f"{text}; {more}" if more and more not in text else text
 
-def reason_on(rule: Rule, columns: Columns, row: int) -> str:
-    """Return the reason under which a host that fails a rule is counted."""
-    cause = _cause_on(rule, columns, row)
-    return rule.reason if cause is None else cause.reason
+    def of(self, columns: Columns, rejected: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """Yield the rows that the rule rejects by reason, as far as there are any."""
+        rows = np.flatnonzero(rejected)
+        for cause in self._causes if len(rows) else ():
+            first = cause.first(columns, rows)
+            for index in np.unique(first).tolist():
+                if index >= 0:
+                    yield cause.reasons[index], rows[first == index]
+            rows = rows[first < 0]
+        if len(rows):
+            yield self.rule.reason, rows
 
-
-def detail_on(rule: Rule, columns: Columns, row: int) -> str:
-    """Return the numbers of a rule that a host fails, with the value of the cause."""
-    text, cause = rule.detail(columns, row), _cause_on(rule, columns, row)
-    more = cause.detail(columns, row) if cause is not None else ""
-    return f"{text}; {more}" if more and more not in text else text
-
-
-def _cause_on(rule: Rule, columns: Columns, row: int) -> Cause | None:
-    return next((one for one in causes_of(rule) if one.applies(columns, row)), None)
+    def _first_on(self, columns: Columns, row: int) -> tuple[Cause | None, int]:
+        for cause in self._causes:
+            index = int(cause.first(columns, row))
+            if index >= 0:
+                return cause, index
+        return None, -1
 
 
 def _is_kept(rule: Rule, columns: Columns, rows: Rows) -> Mask:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.cache.derived import MANY
 from redsched.decide.affinity import Eligible, affinity_rules
-from redsched.decide.causes import KEPT, rejected_by
+from redsched.decide.causes import KEPT, Reasons
 from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.host_rules import HostRules
@@ -252,7 +252,7 @@ class RequestProfile:
                 passing = passing & rule.passes(self.columns, ALL_ROWS)
                 before, left = left, int(np.count_nonzero(passing))
                 if before > left:
-                    for reason, rows in rejected_by(rule, self.columns, rejecting & ~passing):
+                    for reason, rows in Reasons(rule).of(self.columns, rejecting & ~passing):
                         yield ReasonCount(reason, len(rows))
 
     def unassigned(self) -> list[int]:

@@ -5,9 +5,9 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.decide.causes import reason_on, reasons_of, rejected_by
+from redsched.decide.causes import Reasons
 from redsched.decide.profile import RequestProfile
-from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.rules import ALL_ROWS
 from redsched.decide.work_limit import check_work
 from redsched.model import ReasonCount
 
@@ -20,7 +20,7 @@ class Rejections:
 
     def __init__(self, profile: RequestProfile) -> None:
         self._profile = profile
-        self._rules: tuple[Rule, ...] = ()
+        self._rules: tuple[Reasons, ...] = ()
         self._reasons: dict[str, int] = {}
         """The number of each reason, in the order of the rules."""
         self._first: NDArray[np.uint16] = np.zeros(0, np.uint16)
@@ -62,22 +62,22 @@ class Rejections:
         columns = self._profile.columns
         if self._profile.fitting.item(row) or not columns.present.item(row):
             return len(self._reasons)
-        failing = next((rule for rule in self._rules if not rule.passes(columns, row)), None)
-        return len(self._reasons) if failing is None else self._reasons[reason_on(failing, columns, row)]
+        failing = next((one for one in self._rules if not one.rule.passes(columns, row)), None)
+        return len(self._reasons) if failing is None else self._reasons[failing.on(columns, row)]
 
     def _count_all(self) -> None:
         columns = self._profile.columns
-        self._rules = tuple(rule for rule in self._profile.rules if not rule.idle(columns))
+        self._rules = tuple(Reasons(rule) for rule in self._profile.rules if not rule.idle(columns))
         self._reasons = {}
-        for reason in (one for rule in self._rules for one in reasons_of(rule)):
+        for reason in (one for reasons in self._rules for one in reasons):
             self._reasons.setdefault(reason, len(self._reasons))
         none = len(self._reasons)
         self._first, self._hosts = np.full(columns.size, none, np.uint16), [0] * (none + 1)
         passing = columns.present
-        for rule in self._rules:
+        for reasons in self._rules:
             check_work("counting the hosts by reason")
-            before, passing = passing, passing & rule.passes(columns, ALL_ROWS)
-            for reason, rows in rejected_by(rule, columns, before & ~passing):
+            before, passing = passing, passing & reasons.rule.passes(columns, ALL_ROWS)
+            for reason, rows in reasons.of(columns, before & ~passing):
                 self._first[rows] = self._reasons[reason]
                 self._hosts[self._reasons[reason]] += len(rows)
         self._hosts[none] = columns.size - sum(self._hosts)

@@ -28,15 +28,20 @@ def _nothing(_columns: Columns, _row: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause for which hosts fail a rule about amounts, under whose reason they are counted.
+    """Why hosts fail a rule about amounts, as one of several `reasons` under which they are counted.
 
-    `applies(columns, rows)` returns whether it is one, for each row that fails the rule; for others it means nothing.
-    `detail(columns, row)` has its value, if the detail of the rule lacks it.
+    `first(columns, rows)` returns the index of the first reason that applies to each row that fails the rule, -1 for
+    none; for other rows it means nothing. `detail(columns, row)` has the value, if the detail of the rule lacks it.
     """
 
-    reason: str
-    applies: Callable[[Columns, Rows], Mask]
+    reasons: tuple[str, ...]
+    first: Callable[[Columns, Rows], Any]
     detail: Callable[[Columns, int], str] = _nothing
+
+    @classmethod
+    def alone(cls, reason: str, applies: Callable[[Columns, Rows], Mask]) -> "Cause":
+        """Return a cause with a single reason, which applies to the rows in a mask."""
+        return cls((reason,), lambda columns, rows: applies(columns, rows) - 1)
 
 
 def _no_causes() -> Sequence[Cause]:
@@ -61,8 +66,8 @@ class Rule:
     among those that a request is spread over. While a rule is `idle`, every host passes it, and it need not be tested
     (no aggregate demands anything); this may change only when `depends` does.
 
-    `causes()` are more exact reasons than `reason`. They are tested in this order on hosts that fail the rule, and only
-    to explain that.
+    `causes()` have more exact reasons than `reason`. They are tested in this order on hosts that fail the rule, and
+    only to explain that.
 
     A dynamic rule that is `guarded` may fail on hosts that do not pass the others: explanations do not test it on them.
     """

@@ -119,6 +119,12 @@ def test_a_place_that_admits_the_amount_and_is_full_is_short_of_it() -> None:
     assert reasons(columns, Request({"VCPU": 6})) == ["1 short of VCPU"]
 
 
+def test_units_of_a_shared_pool_do_not_explain_why_an_own_place_is_full() -> None:
+    columns = columns_of(h1=UP | {"capacity.CUSTOM_SEAT": "8", "claimed.CUSTOM_SEAT": "8"})
+    columns.declared.put(Kind.POOL, "seats", {"version": "1", "capacity.CUSTOM_SEAT": "8", "step.CUSTOM_SEAT": "4"})
+    assert reasons(columns, Request({"CUSTOM_SEAT": 6})) == ["1 short of CUSTOM_SEAT"]
+
+
 def test_hosts_are_counted_by_the_rule_that_refuses_each() -> None:
     columns = columns_of(a=EIGHT | {"step.VCPU": "4"}, b=EIGHT | {"claimed.VCPU": "4"}, c=EIGHT | {"max.VCPU": "2"})
     assert sorted(reasons(columns, Request({"VCPU": 6}))) == [
@@ -335,6 +341,6 @@ def test_every_cause_has_its_words() -> None:
     """So that a new cause is not shown as a name for programs."""
     groups = (Group("g", {"VGPU": 1}, required=frozenset(("CUSTOM_T4",))),)
     request = Request({"VCPU": 1}, groups=groups, numa=Numa((NumaCell(2, 1024),)))
-    names = {cause.reason for rule in rules_of(request) for cause in rule.causes()}
+    names = {name for rule in rules_of(request) for cause in rule.causes() for name in cause.reasons}
     assert {name.partition(":")[0] for name in names} == {"min_unit", "max_unit", "step_size", "numa", "traits"}
     assert not any(ReasonCount(name, 1).text.endswith(name) for name in names)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from redsched.decide.causes import detail_on, reason_on
+from redsched.decide.causes import Reasons
 from redsched.decide.explain.changes import Effort
 from redsched.decide.explain.closed import closed_hosts
 from redsched.decide.explain.nearest import nearest, with_changes
@@ -57,8 +57,9 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
     for rule in rules:
         if not rule.guarded or all(check.ok for check in checks):
             ok = bool(rule.passes(columns, row))
-            name = rule.reason if ok else reason_on(rule, columns, row)
-            detail = rule.detail(columns, row) if ok else detail_on(rule, columns, row)
+            reasons = Reasons(rule)
+            name = rule.reason if ok else reasons.on(columns, row)
+            detail = rule.detail(columns, row) if ok else reasons.detail_on(columns, row)
             checks.append(Check(name, ok, detail))
     if all(check.ok for check in checks) and not profile.takes(row):
         lack = lack_text(columns, request, row)

@@ -19,7 +19,7 @@ from redsched.decide.filters.places import (
     slot_of,
 )
 from redsched.decide.filters.pools import NUMA, node_lack
-from redsched.decide.filters.units import KINDS, forbidding, next_valid
+from redsched.decide.filters.units import ANY, KINDS, forbidding, next_valid
 from redsched.decide.pick import best_of_all
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
@@ -125,7 +125,7 @@ def _to_next_valid(columns: Columns, slot: str, amount: int) -> NDArray[np.float
     """Return how far the next amount is that hosts can give, relative to this one, where min_unit or step_size forbids
     this one: 0 elsewhere, inf if they can give none.
     """
-    kind = forbidding(columns, slot, amount, PlaceTraits(), PlaceTraits(), ALL_ROWS, shared=True, least=1)
+    kind = forbidding(slot, amount, ANY, ANY, True, 1, columns, ALL_ROWS)
     below, above = next_valid(columns, slot, amount, ALL_ROWS)
     down, up = np.where(below > 0, amount - below, np.inf), np.where(above > 0, above - amount, np.inf)
     forbids = (kind == KINDS.index("min_unit")) | (kind == KINDS.index("step_size"))

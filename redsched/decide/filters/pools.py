@@ -77,7 +77,7 @@ def _causes_of_group(group: Group) -> Sequence[Cause]:
     units = unit_causes(tuple(sorted(group.resources.items())), wanted, wanted)
     if wanted == PlaceTraits():
         return units
-    return (Cause(f"{TRAITS}:{group.name}", partial(_is_nowhere, group)), *units)
+    return (Cause.alone(f"{TRAITS}:{group.name}", partial(_is_nowhere, group)), *units)
 
 
 def _is_nowhere(group: Group, columns: Columns, rows: Rows) -> Mask:
@@ -272,7 +272,10 @@ def _cells(kinds: Sequence[Kind], is_memory_real: bool) -> Rule:
         """Blame a class if its amounts alone have no room."""
         demands = tuple(dict.fromkeys(one for cell, _ in kinds for one in cell))
         names = sorted({name for name, _ in demands})
-        return (*unit_causes(demands, NODE, NODE), *(Cause(f"{NUMA}:{one}", partial(lacks, one)) for one in names))
+        return (
+            *unit_causes(demands, NODE, NODE),
+            *(Cause.alone(f"{NUMA}:{one}", partial(lacks, one)) for one in names),
+        )
 
     return Rule(NUMA, _enough(kinds, nodes_with_room), detail, room=True, causes=causes)
 
@@ -307,7 +310,7 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
         return found
 
     def causes() -> Sequence[Cause]:
-        return (Cause(f"max_unit:{resource_class}", _enough(requirements, free)),)
+        return (Cause.alone(f"max_unit:{resource_class}", _enough(requirements, free)),)
 
     return Rule(f"{PCI}:{resource_class}", _enough(requirements, left), detail, room=True, causes=causes)
 

@@ -10,7 +10,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.filters.places import PlaceTraits, pools_with, slot_free, slot_of
 from redsched.decide.fit import free_on
 from redsched.decide.pools import Demands, may_use, shared_with
-from redsched.decide.rules import Cause, Mask, Rows
+from redsched.decide.rules import Cause, Rows
 from redsched.model.validation import SHARED_POOL
 
 KINDS = ("min_unit", "max_unit", "step_size")
@@ -25,12 +25,11 @@ def unit_causes(demands: Demands, of_root: PlaceTraits, of_pools: PlaceTraits, s
     """
     return [
         Cause(
-            f"{kind}:{name}",
-            partial(_is_forbidden, number, name, amount, of_root, of_pools, shared),
+            tuple(f"{kind}:{name}" for kind in KINDS),
+            partial(forbidding, name, amount, of_root, of_pools, shared, amount),
             partial(_unit_detail, name, amount),
         )
         for name, amount in demands
-        for number, kind in enumerate(KINDS)
     ]
 
 
@@ -38,55 +37,41 @@ def _unit_detail(name: str, amount: int, columns: Columns, row: int) -> str:
     return unit_text(columns, name, amount, row).replace(" ", " is ")
 
 
-def _is_forbidden(
-    kind: int,
+def forbidding(
     name: str,
     amount: int,
     of_root: PlaceTraits,
     of_pools: PlaceTraits,
     shared: bool,
+    enough: int,
     columns: Columns,
     rows: Rows,
-) -> Mask:
-    return forbidding(columns, name, amount, of_root, of_pools, rows, shared) == kind
-
-
-def forbidding(
-    columns: Columns,
-    name: str,
-    amount: int,
-    of_root: PlaceTraits,
-    of_pools: PlaceTraits,
-    rows: Rows,
-    shared: bool = False,
-    least: int | None = None,
 ) -> Any:
-    """Return which of KINDS forbids an amount in all suitable places that are large enough for it; -1 for none: int8.
+    """Return which of KINDS forbids an amount in all suitable places of a capacity of `enough`; -1 for none: int8.
 
-    If places forbid it by several, it is the last one that is tested. `least`: how large is enough; by default the
-    amount.
+    If places forbid it by several, it is the last one that is tested.
     """
-    enough = amount if least is None else least
-
-    def compute(rows: Rows) -> Any:
-        found: Any = np.int8(-1)
-        for place in ("", *pools_with(columns, ((name, 1),), rows)):
-            slot = slot_of(place, name)
-            suits = (of_pools if place else of_root).suits(columns, place, rows) & (
-                columns.capacity[slot][rows] >= enough
-            )
-            units = (family[slot][rows] for family in (columns.minimum, columns.maximum, columns.step))
-            found = np.maximum(found, np.where(suits, _reached(amount, *units), -1))
-        return np.where(found == len(KINDS), -1, found).astype(np.int8)
-
-    found = columns.derived(("units", name, amount, enough, of_root, of_pools), compute, rows)
-    for pool in shared_with(columns, name) if shared else ():
+    pools = shared_with(columns, name) if shared else ()
+    if not (pools or _has_limits(columns, name)):
+        return np.int8(-1) if isinstance(rows, int) else np.full(len(columns.present[rows]), -1, np.int8)
+    found: Any = np.int8(-1)
+    for place in ("", *pools_with(columns, ((name, 1),), rows)):
+        slot = slot_of(place, name)
+        suits = (of_pools if place else of_root).suits(columns, place, rows) & (columns.capacity[slot][rows] >= enough)
+        units = (family[slot][rows] for family in (columns.minimum, columns.maximum, columns.step))
+        found = np.maximum(found, np.where(suits, _reached(amount, *units), -1))
+    for pool in pools:
         one = columns.declared.pools[pool].slots[name]
-        reached = int(_reached(amount, one.minimum, one.maximum, one.step)) if one.capacity >= enough else -1
-        if reached >= 0:
-            own = -1 if reached == len(KINDS) else np.maximum(found, reached)
-            found = np.where(may_use(columns, pool, rows), own, found)
-    return found
+        if one.capacity >= enough:
+            reached = int(_reached(amount, one.minimum, one.maximum, one.step))
+            found = np.where(may_use(columns, pool, rows), np.maximum(found, reached), found)
+    return np.where(found == len(KINDS), -1, found)
+
+
+def _has_limits(columns: Columns, name: str) -> bool:
+    """Return whether any slot of a class has units that may forbid an amount."""
+    families = columns.minimum, columns.maximum, columns.step
+    return any(slot in one for slot in (name, *columns.pool_slots(name)) for one in families)
 
 
 def _reached(amount: int, least: Any, most: Any, step: Any) -> Any:
@@ -122,7 +107,7 @@ def _own_places(columns: Columns, name: str, rows: Rows) -> Iterator[tuple[Any, 
 
 def unit_text(columns: Columns, name: str, amount: int, row: int) -> str:
     """Return the unit that forbids an amount on a host, as "step_size 4"; '' for none."""
-    kind = int(forbidding(columns, name, amount, ANY, ANY, row, shared=True, least=1))
+    kind = int(forbidding(name, amount, ANY, ANY, True, 1, columns, row))
     if kind < 0:
         return ""
     families = {"min_unit": 1, "max_unit": 2, "step_size": 3}

@@ -60,15 +60,24 @@ async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFT
 async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = AGAIN_AFTER_S) -> None:
     """Cancel all tasks and wait until each has ended, whatever its outcome.
 
+    A cancellation of the caller meanwhile is raised afterwards.
+
     Repeats the cancellation every `again_after_s` seconds: before Python 3.12 `asyncio.wait_for`, which redis-py uses
     around each write, loses a cancellation that arrives at the moment when the awaited operation completes (cpython
     issue 86296).
     """
     waiting = {task for task in tasks if not task.done()}
+    cancelled: asyncio.CancelledError | None = None
     while waiting:
         for task in waiting:
             task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=again_after_s)
+        try:
+            await asyncio.wait(waiting, timeout=again_after_s)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        waiting = {task for task in waiting if not task.done()}
+    if cancelled is not None:
+        raise cancelled
 
 
 async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

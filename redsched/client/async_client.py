@@ -8,6 +8,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
+from redsched import aio
 from redsched.client import calls, operator_calls
 from redsched.client.base import BaseClient
 from redsched.client.call_parts import Pages
@@ -270,7 +271,7 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        await aio.finish(self._http.aclose())
 
     async def __aenter__(self) -> Self:
         return self

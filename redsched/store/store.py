@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model.validation import check_name
 from redsched.settings import Settings
@@ -79,8 +80,11 @@ class Store:
                 await store._open_cell(name, upgrade)
             yield store
         finally:
-            await store.runner.close()
-            await store._router.close()
+            await aio.finish(store._close())
+
+    async def _close(self) -> None:
+        await self.runner.close()
+        await self._router.close()
 
     def cell(self, name: str) -> CellStore:
         """Return the typed calls of one cell."""

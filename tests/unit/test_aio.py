@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.aio import BackgroundTasks, TimeLimit, end, gather
+from redsched.aio import BackgroundTasks, TimeLimit, end, finish, gather
 
 
 async def for_ever() -> None:
@@ -83,6 +83,31 @@ async def test_nothing_continues_of_what_was_begun_together_when_it_is_cancelled
     await begun.wait()
     await end(task)
     assert (task.cancelled(), tries) == (True, 2)
+
+
+async def test_what_is_ended_has_ended_though_the_caller_is_cancelled_again() -> None:
+    begun, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def closing() -> None:
+        await may_end.wait()
+        ended.set()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await for_ever()
+        finally:
+            await finish(closing())
+
+    caller = asyncio.ensure_future(end(asyncio.ensure_future(work())))
+    await begun.wait()
+    for _ in range(10):
+        caller.cancel()
+        await asyncio.sleep(0)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert ended.is_set()
 
 
 async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from redsched import aio
 from redsched.agent.backoff import AgentRefused
 from redsched.errors import (
     Forbidden,
@@ -49,8 +50,11 @@ class ApiClient:
         url = checked_url(settings.api, settings.api_insecure, "--insecure (REDSCHED_API_INSECURE)")
         token = TokenFile(settings.token_file)
         tls = tls_context(settings.api_ca, settings.api_cert, settings.api_key)
-        async with httpx.AsyncClient(**options(url, tls, _name(hosts))) as client:
+        client = httpx.AsyncClient(**options(url, tls, _name(hosts)))
+        try:
             yield cls(client, url, token, settings.reply_timeout_s)
+        finally:
+            await aio.finish(client.aclose())
 
     async def first(self) -> Mapping[str, Any]:
         """Return the fleet's description. Raises Unauthenticated, Forbidden and NotFound, as well as Unavailable."""

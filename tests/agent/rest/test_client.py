@@ -1,5 +1,6 @@
 """Requests to an API that a test plays: problems become the errors that the agent's loops know."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,9 +24,11 @@ from redsched.errors import (
 )
 from redsched.model import AgentStamp
 from redsched.rest.endpoint import TokenFile
+from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from tests.auth.parts import write
+from tests.support.waiting import wait_until
 
 Reply = Callable[[httpx.Request], httpx.Response]
 
@@ -37,6 +40,37 @@ def client_of(reply: Reply, token: str = "") -> ApiClient:
 
 def problem(status: int, kind: str) -> Reply:
     return lambda _: httpx.Response(status, json={"type": f"/problems/{kind}", "detail": "why", "status": status})
+
+
+async def test_closing_ends_every_connection_though_it_is_cancelled_again() -> None:
+    """Several times, as agents do with what does not end at once."""
+    connected, ended = list[asyncio.StreamWriter](), list[asyncio.StreamWriter]()
+    both, opened = asyncio.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        connected.append(writer)
+        if len(connected) == 2:
+            both.set()
+        await both.wait()  # so that each call has a connection of its own
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        await reader.read()
+        ended.append(writer)
+        writer.close()
+
+    async def use(url: str) -> None:
+        async with ApiClient.connect(Settings(api=url)) as client:
+            await aio.gather(client.call("GET", path) for path in ("/a", "/b"))
+            opened.set()
+            await asyncio.Event().wait()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        task = asyncio.create_task(use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+        await opened.wait()
+        for _ in range(10):
+            task.cancel()
+            await asyncio.sleep(0)
+        await wait_until(lambda: len(ended) == 2, what="both connections have ended")
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,10 @@ class Recorder:
         claims = await self._cell.audit.claim_hashes(list(ids))
         owners = {claim_id: _owner(fields) for claim_id, fields in claims.items()}
         amounts = await _amounts_at(changes, claims)
+        if any(change.op in _BEGINS and not amounts[change.seq] for change in changes):
+            # Its placement has ended since. The change that ended it has the amounts.
+            later = (await self._cell.feed.poll(changes[-1].entry_id, BATCH)).changes
+            amounts = await _amounts_at([*changes, *later], claims)
         return {
             change.seq: {**owners.get(change.fields.get("claim", ""), {}), **amounts[change.seq]} for change in changes
         }

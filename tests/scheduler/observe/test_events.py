@@ -11,6 +11,7 @@ from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import EndReason, HostStatus, Request
 from redsched.scheduler import EventFilter, EventView, Scheduler
+from redsched.scheduler.background import recorder as recording
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.queries import KINDS
@@ -93,6 +94,21 @@ async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) ->
     await recorder.record()
     (released,) = await all_of(quiet, EventFilter(claim="mine", kind="released"))
     assert released.slots == {"VCPU": 5}
+
+
+async def test_a_placement_that_ended_before_it_was_recorded_shows_what_it_held(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is on another host by then, and its failure is recorded later."""
+    async with at_work(clean_store, 4, 3) as work:
+        await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",), alternates=1))
+        claim = await work.scheduler.claims.get("mine")
+        await work.store.claims.fail(claim.host, "mine", claim.token, by_host=True, reason="exit code 1")
+        await wait_until(lambda: _is_on(work, "h1"), what="h1 has it")
+        monkeypatch.setattr(recording, "BATCH", 1)
+        await Recorder(work.store, Settings()).record()
+        found = [one for one in await all_of(work.scheduler, EventFilter(claim="mine")) if one.kind == "claimed"]
+        assert [(one.facts["host"], one.slots) for one in found] == [("h0", {"VCPU": 2}), ("h1", {"VCPU": 2})]
 
 
 async def test_each_change_is_recorded_once_by_however_many(quiet: Scheduler) -> None:

@@ -31,7 +31,8 @@ Found = Iterator[StatusProblem]
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
     of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity, rule_broken, unusable)
-    for find in (_schedulers, _epoch, _refused, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
+    of_claims = (_ending, _unhandled, _pending, _restarting, _overdue)
+    for find in (_schedulers, _epoch, _refused, _unsettled, *of_hosts, *of_claims, _audit):
         yield from find(cell, facts)
 
 
@@ -218,6 +219,23 @@ def _pending(cell: str, facts: CellFacts) -> Found:
             f"{f'. {ids[0]}: {why.line}' if why else ''}",
             "see why it fits nowhere, and make room",
             (f"redsched claim show {ids[0]}", "redsched host list"),
+        )
+
+
+def _restarting(cell: str, facts: CellFacts) -> Found:
+    claims = facts.restarting
+    if claims:
+        ids, first = [one.id for one in claims], claims[0]
+        why = facts.why_pending.get(first.id)
+        restarts = named([f"{one.id} ({counted(one.restarts, 'restart')})" for one in claims])
+        yield problem_about(
+            "restarting",
+            cell,
+            ids,
+            f"{are(ids, 'claim')} started again and again, because the work soon ends by itself: {restarts}"
+            f"{f'. {first.id}: {why.line}' if why else ''}",
+            "see what the work prints; mend it, or release the claim",
+            (f"redsched claim show {first.id}", f"redsched events --claim {first.id}"),
         )
 
 

@@ -20,6 +20,8 @@ MAX_NOTIFICATIONS = 100
 """How many notifications are read of each host that has any."""
 MAX_SEARCHES = 3
 """A pending claim is stuck after this many searches without a result."""
+MIN_RESTARTS = 3
+"""Work keeps ending after this many restarts in a row: the pause before the next one is 8 s or more by then."""
 MAX_UNPLACED = 3
 """For how many claims of hosts that are evacuated is found out why they have no other place."""
 UNPLACED_S = 5.0
@@ -38,7 +40,8 @@ class CellFacts:
     hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `stuck`:
     why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
     `claims_on`: the ids of the claims on the first hosts that are down or lost. `unplaced`: why some of those that
-    leave such a host have no other place now. `why_pending`: the last failure of the first claim of `stuck_pending`.
+    leave such a host have no other place now. `why_pending`: the last failures of the first claims of `stuck_pending`
+    and `restarting`.
     `expected`: the statuses declared for hosts before their first report, with reasons.
     `refused`: epochs that hosts have seen and the API has refused, by host.
     `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
@@ -81,6 +84,11 @@ class CellFacts:
     def stuck_pending(self) -> list[Claim]:
         """Those of them for which several searches have found no place."""
         return [one for one in self.pending if parse_int(one.raw.get("searches", ""), 0) >= MAX_SEARCHES]
+
+    @property
+    def restarting(self) -> list[Claim]:
+        """Those of the due claims whose work has ended again and again soon after it was started."""
+        return [one for one in self.pending if one.restarts >= MIN_RESTARTS and one not in self.stuck_pending]
 
     @property
     def ending(self) -> list[Notification]:
@@ -147,7 +155,8 @@ async def read_facts(cell: Cell) -> CellFacts:
     pools = await read_pools(store)
     facts = replace(facts, over=await read_over(store, hosts, pools), unusable=unusable_of(hosts, pools))
     facts = replace(facts, expected=await store.hosts.expected(), broken=await read_broken(store, hosts))
-    facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
+    first_pending = [one.id for one in (*facts.stuck_pending[:1], *facts.restarting[:1])]
+    facts = replace(facts, why_pending=await store.claims.reasons(first_pending))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])
         if first.claim in stuck:

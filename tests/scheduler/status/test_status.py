@@ -253,6 +253,24 @@ async def test_a_claim_that_finds_no_other_place(watched: Watched) -> None:
     assert problem.detail.endswith(": web. web: there is no place for it now: all is full")
 
 
+async def test_a_claim_whose_work_ends_again_and_again(watched: Watched) -> None:
+    placed = await active(watched.store, "web", "h1")
+    key = watched.store.keys.claim("web")
+    retry = {"retry_root": placed.token, "retry_from": placed.token, "retry_reason": "failed"}
+    await watched.raw.hset(key, mapping={**retry, "state": "pending", "closed": placed.token, "restarts": "2"})
+    await watched.raw.zadd(watched.store.keys.reconcile, {"web": 2**45})
+    assert await watched.kinds() == []
+    reason = {"at_ms": "1", "host": "h1", "token": placed.token, "text": "work-ended: exit status 1"}
+    await watched.raw.hset(watched.store.keys.reason("web"), mapping=reason)
+    await watched.raw.hset(key, "restarts", "3")
+    (problem,) = (await watched.status()).problems
+    assert (problem.kind, problem.about) == ("restarting", ("web",))
+    assert problem.detail == (
+        "1 claim is started again and again, because the work soon ends by itself: web (3 restarts). "
+        "web: work-ended: exit status 1"
+    )
+
+
 async def test_deadlines_that_nobody_acts_upon(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     await claim_on(watched.store, "web", "h1")
     await watched.raw.zadd(watched.store.keys.deadlines, {"web": 1})

@@ -48,15 +48,16 @@ def count(shares: float) -> str:
     return f"{shares / WHOLE_GPU:.15g}"
 
 
-def lack_text(needs: int, free: int, total_free: int, capacity: int) -> str:
+def lack_text(needs: int, free: int, total_free: int, capacity: int, place: str = "") -> str:
     """Return in words what a host lacks of GPUs, from shares: needed, free for them, free in all, and of how many.
 
-    "needs 4 GPUs, 3 whole ones free (3.5 of 4 in all)".
+    "needs 4 GPUs, 3 whole ones free (3.5 of 4 in all)". `place`: the one that they have to come from.
     """
     in_all = f"({count(total_free)} of {count(capacity)} in all)"
     if needs < WHOLE_GPU:
         return f"needs {count(needs)} of one GPU, which none has free {in_all}"
-    return f"needs {amount_text(GPU_SHARES, needs)}, {free // WHOLE_GPU} whole ones free {in_all}"
+    where = f" in {place}" if place else ""
+    return f"needs {amount_text(GPU_SHARES, needs)}, {free // WHOLE_GPU} whole ones free{where} {in_all}"
 
 
 def amount_text(name: str, amount: int) -> str:
@@ -73,7 +74,7 @@ def in_words(request: Request, reasons: Iterable[ReasonCount]) -> tuple[ReasonCo
         return tuple(reasons)
     words = dict.fromkeys((f"group:{group.name}" for group in gpus), GPU) | {f"group:{NODE}": SAME_NUMA}
     if _only_gpus_compete(request, gpus):
-        words["pools"] = GPU
+        words["pools"] = f"numa:{GPU}" if share_a_node(request, gpus) else GPU
     total = Counter[str]()
     for one in reasons:
         total[words.get(one.reason, one.reason)] += one.hosts
@@ -87,7 +88,9 @@ def word_of(request: Request, name: str) -> str:
 
 def _only_gpus_compete(request: Request, gpus: tuple[Group, ...]) -> bool:
     """Return whether nothing but the number of GPUs can be wrong with pools that can give each part."""
-    others = request.numa or request.pci or request.same_subtree or len(request.groups) > len(gpus)
+    node = int(share_a_node(request, gpus))
+    groups = len(request.groups) > len(gpus) + node or len(request.same_subtree) > node
+    others = request.numa or request.pci or groups
     of_pools = request.required or request.forbidden or request.any_of or request.group_policy != "none"
     return not (others or of_pools or request.resources.keys() & gpus[0].resources.keys())
 

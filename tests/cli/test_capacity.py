@@ -4,9 +4,10 @@ import pytest
 
 from redsched.cli.verbs import capacity as verb
 from redsched.scheduler import CapacityRow, ClassCapacity
-from tests.cli.conftest import Redsched
+from tests.cli.conftest import Redsched, report_all
 from tests.cli.test_terminal import on_a_terminal
 from tests.support.builders.reservations import reserved
+from tests.support.fleets.gpu_lab import GPU, reports
 
 BOTH_LINKS = True
 
@@ -40,6 +41,15 @@ def test_it_fits_a_terminal(redsched: Redsched, store: str) -> None:
     lines = on_a_terminal(store, "capacity", "--by", "zone")
     assert lines[0].split()[:3] == ["ZONE", "RESOURCE", "TOTAL"]
     assert [line for line in lines if not line.startswith(("ZONE", "az1", "az2"))] == []  # no cell is folded
+
+
+def test_gpus_are_counted_in_gpus_on_a_terminal(redsched: Redsched, store: str) -> None:
+    """For programs the class keeps its name and its unit."""
+    report_all(store, reports(boxes=1, machines=0))
+    redsched("select", "GPU=0.5").check()
+    shown = [" ".join(line.split()) for line in on_a_terminal(store, "capacity")]
+    assert "GPU 4 0.5 12% 0 3.5 88% 0 1 gpu-1" in [line.removesuffix(" gpu1") for line in shown]
+    assert f"{GPU}\t4000\t500 12%\t0\t-\t3500 88%\t0\t1000\tgpu-1 gpu1" in redsched("capacity").check().output
 
 
 def test_what_is_kept_has_a_column_of_its_own(redsched: Redsched, store: str) -> None:

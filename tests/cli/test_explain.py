@@ -106,6 +106,17 @@ def test_what_is_kept_for_another_request_is_named_everywhere(lab: Redsched, sto
     assert (gpu0["FREE"], gpu0["KEPT"]) == ("1000", "1000")
 
 
+def test_gpus_of_one_numa_node_are_explained_by_what_a_node_has(lab: Redsched) -> None:
+    ran = lab("explain", "GPU=3", "--same", "numa", "--on", "gpu-1")
+    needs = "needs 3 GPUs, 2 whole ones free in numa0 (4 of 4 in all)"
+    assert nearest(ran.output)[0].startswith(f"gpu-1 {needs}; fits: from several NUMA nodes")
+    rows = [line.split("\t") for line in ran.output.splitlines()]
+    assert ["numa:GPU", "4"] in rows
+    assert any(row[0] == "numa:GPU" and row[-1].endswith(needs) for row in rows)
+    refused = lab("select", "GPU=3", "--same", "numa").errors
+    assert "22 without a NUMA node, 4 short of GPU in one NUMA node; nearest gpu-1" in refused
+
+
 @pytest.fixture
 def half_taken(lab: Redsched, store: str) -> Redsched:
     """Return the function that runs commands, on the lab with half a GPU of each box claimed."""

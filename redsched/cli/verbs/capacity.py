@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from redsched.cli import tables
+from redsched.cli.classes import in_units, short_name
 from redsched.cli.fleet import with_fleet
 from redsched.cli.natural import natural
 from redsched.cli.options import AsJson
@@ -43,21 +44,30 @@ def _of_tenant(rows: Sequence[CapacityRow]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of what is free to projects, as tenants get it."""
     for row in sorted(rows, key=lambda one: natural(one.name)):
         for name, one in row.classes.items():
-            yield (row.name, name, one.total, _part(one.claimed, one.total), _part(one.free, one.total), one.largest)
+            total, claimed, _, _, free, _, largest, _ = _cells(name, one)
+            yield (row.name, _shown(name), total, claimed, free, largest)
 
 
 def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tuple[object, ...]]:
     for row in sorted(rows, key=lambda one: natural(one.name)):
         for name, one in row.classes.items():
-            yield (*([row.name] if grouped else []), name, *_cells(one)[: cells - 1])
+            yield (*([row.name] if grouped else []), _shown(name), *_cells(name, one)[: cells - 1])
 
 
-def _cells(one: ClassCapacity) -> tuple[object, ...]:
-    claimed, external, *free = (_part(part, one.total) for part in (one.claimed, one.external, one.free, one.away))
-    kept = _part(one.kept, one.total) if one.kept else None
-    return (one.total, claimed, external, kept, *free, one.largest, one.largest_at)
+def _shown(name: str) -> str:
+    """Return the name of a class: on a terminal GPUs are counted in GPUs, for programs in the class's unit."""
+    return short_name(name) if tables.is_fitted() else name
 
 
-def _part(amount: int, total: int) -> str:
-    """Return an amount with its share of the total: `12 25%`."""
-    return f"{amount} {round(100 * amount / total)}%" if total and amount else str(amount)
+def _cells(name: str, one: ClassCapacity) -> tuple[object, ...]:
+    def text(amount: int) -> str:
+        return in_units(name, amount) if tables.is_fitted() else str(amount)
+
+    def part(amount: int) -> str:
+        """Return an amount with its share of the total: `12 25%`."""
+        share = f" {round(100 * amount / one.total)}%" if one.total and amount else ""
+        return f"{text(amount)}{share}"
+
+    claimed, external, *free = (part(amount) for amount in (one.claimed, one.external, one.free, one.away))
+    kept = part(one.kept) if one.kept else None
+    return (text(one.total), claimed, external, kept, *free, text(one.largest), one.largest_at)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.classes import in_units, short_name
 from redsched.cli.fleet import Fleet
 from redsched.cli.host_condition import host_text
 from redsched.cli.listings import Column, Form, Listing, Output, SortOption, show_page, sorted_page
@@ -85,7 +86,7 @@ def listing_of(hosts: Iterable[HostView], wide: bool) -> Listing[HostView]:
     if not tables.is_fitted(wide):
         return LISTING
     names = {split_slot(slot)[1] for one in hosts for slot in one.slots}
-    of_classes = [Column(_head(name), partial(_part, name), leave=FREE) for name in sorted(names, key=_rank)]
+    of_classes = [Column(short_name(name), partial(_part, name), leave=FREE) for name in sorted(names, key=_rank)]
     first, last = LISTING.columns[:AT_FREE], LISTING.columns[AT_FREE + 1 :]
     return replace(LISTING, columns=(*first, *of_classes, *last))
 
@@ -95,21 +96,13 @@ def _rank(name: str) -> tuple[int, Key]:
     return FIRST.index(name) if name in FIRST else len(FIRST) + (name in LAST), natural(name)
 
 
-def _head(name: str) -> str:
-    """Return the name of a class without what all of its kind have: `GPU` for CUSTOM_GPU_MILLI."""
-    return name.removeprefix("CUSTOM_").removesuffix(MILLI)
-
-
 def _part(name: str, one: HostView) -> object:
     """Return what is free of a class of a host, and how much there is: `3/4`; of thousandths in whole units."""
     found = [slot for full, slot in one.slots.items() if split_slot(full)[1] == name]
     if not found:
         return None
-    unit = 1000 if name.endswith(MILLI) else 1
-    free, total = (
-        sum(amounts) / unit for amounts in ((slot.free for slot in found), (slot.capacity for slot in found))
-    )
-    text = f"{free:.15g}/{total:.15g}"
+    free, total = sum(slot.free for slot in found), sum(slot.capacity for slot in found)
+    text = f"{in_units(name, free)}/{in_units(name, total)}"
     return formats.bad(text) if any(slot.free < 0 for slot in found) else text
 
 
@@ -118,11 +111,10 @@ def _kept(one: HostView) -> object:
     kept = Counter[str]()
     for slot, amount in one.kept.items():
         kept[split_slot(slot)[1]] += amount
-    units = {_head(name): amount / (1000 if name.endswith(MILLI) else 1) for name, amount in sorted(kept.items())}
-    return formats.caution(" ".join(f"{name}={amount:.15g}" for name, amount in units.items())) if units else ""
+    text = " ".join(f"{short_name(name)}={in_units(name, amount)}" for name, amount in sorted(kept.items()))
+    return formats.caution(text) if text else ""
 
 
-MILLI = "_MILLI"
 FIRST, LAST = ("CUSTOM_GPU_MILLI", "VCPU", "PCPU", "MEMORY_MB"), ("DISK_GB",)
 FREE = 3
 """When a column about free amounts is left out, among those of LISTING."""

@@ -222,7 +222,8 @@ def _lack(miss: Miss, gpus: bool) -> str:
     name = GPU_SHARES
     if not gpus or name not in miss.capacity:
         return f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
-    text = f" {lack_text(miss.needs[name], miss.free[name], miss.total_free[name], miss.capacity[name])};"
+    place = miss.places.get(name, "")
+    text = f" {lack_text(miss.needs[name], miss.free[name], miss.total_free[name], miss.capacity[name], place)};"
     others = replace(miss, needs=_less(miss.needs, name), free=_less(miss.free, name), capacity={})
     return text + _lack(others, gpus=False)
 

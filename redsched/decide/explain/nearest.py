@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.explain.changes import Effort, change_steps
-from redsched.decide.explain.parts import has_classes, is_about_parts, kinds_of, lack_of_parts
+from redsched.decide.explain.parts import has_classes, is_about_parts, kinds_of, lack_of_parts, left_for
 from redsched.decide.filters.places import (
     PlaceTraits,
     given_in_units,
@@ -161,18 +161,20 @@ def _with_parts(profile: RequestProfile, row: int, miss: Miss) -> Miss:
     """
     columns, kept = profile.columns, profile.columns.kept.get(row)
     kinds = kinds_of(profile.request)
-    lacking = {one.resource_class for one in kinds if one.left(columns, row) < one.amount}
-    needs, free = Counter[str](), Counter[str]()
+    lacking = {one.resource_class for one in kinds if left_for(columns, profile.request, one, row)[0] < one.amount}
+    needs, free, places = Counter[str](), Counter[str](), dict[str, str]()
     total_free, capacity = dict[str, int](), dict[str, int]()
     with columns.without_kept([(row, kept)] if kept is not None else []):
         for kind in kinds:
             name = kind.resource_class
             if name in lacking or not lacking:
                 needs[name] += kind.amount
-                free[name] += int(kind.left(columns, row))
+                left, node = left_for(columns, profile.request, kind, row)
+                free[name] += left
+                places |= {name: node} if node else {}
                 in_all = kind.in_all(columns, row)
                 total_free[name], capacity[name] = max(total_free.get(name, 0), in_all[0]), in_all[1]
-    return replace(miss, needs=dict(needs), free=dict(free), total_free=total_free, capacity=capacity)
+    return replace(miss, needs=dict(needs), free=dict(free), places=places, total_free=total_free, capacity=capacity)
 
 
 def _with_node(columns: Columns, row: int, request: Request, miss: Miss) -> Miss:

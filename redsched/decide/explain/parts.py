@@ -1,5 +1,6 @@
 """What a host has of the parts of a request that each come from one place: groups, guest NUMA cells and devices."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -7,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.filters.places import PlaceTraits, given_in_units
+from redsched.decide.filters.places import PlaceTraits, given_in_units, most, slot_of
 from redsched.decide.filters.pools import GROUP, NUMA, PCI, POOLS
 from redsched.decide.pools import cell_demands, may_use, shared_with
 from redsched.decide.rules import ALL_ROWS, Rows, Rule
 from redsched.decide.scoring.demand import demand, room
 from redsched.decide.work_limit import check_work
 from redsched.model import NUMA_NODE, Request
-from redsched.model.gpus import gpus_of
+from redsched.model.gpus import gpus_of, share_a_node
 from redsched.model.gpus import lack_text as gpus_lack_text
 from redsched.model.workload import GPU_SHARES
 
@@ -38,6 +39,30 @@ class Kind:
         """Return how much of the class a host has free in suitable places, too small ones too, and its capacity."""
         total_free = given_in_units(columns, self.resource_class, 1, self.traits, row)
         return int(total_free), int(room(columns, self.resource_class, row)[0])
+
+
+def in_best_node(columns: Columns, kind: Kind, row: int) -> tuple[int, str]:
+    """Return how much of an amount the NUMA node with the most has left for whole parts, at most all of it; and it.
+
+    0 and '' if a host has none with the class.
+    """
+    tree, left = columns.layout(row), Counter[str]()
+    for pool in tree.pools:
+        node = tree.numa_node(pool)
+        if node and kind.resource_class in tree.classes[pool] and kind.traits.suit(tree.traits[pool]):
+            left[node] += int(most(columns, slot_of(pool, kind.resource_class), row)) // kind.unit * kind.unit
+    node = max(left, key=lambda one: left[one], default="")
+    return min(left[node], kind.amount), node
+
+
+def left_for(columns: Columns, request: Request, kind: Kind, row: int) -> tuple[int, str]:
+    """Return how much of an amount a host has left for whole parts; and the NUMA node, if they must come from one."""
+    gpus = gpus_of(request)
+    if kind.resource_class == GPU_SHARES and gpus and share_a_node(request, gpus):
+        left, node = in_best_node(columns, kind, row)
+        if node:
+            return left, node
+    return int(kind.left(columns, row)), ""
 
 
 def is_about_parts(rule: Rule) -> bool:
@@ -69,11 +94,11 @@ def lack_text(columns: Columns, request: Request, row: int) -> str:
     """Return which parts a host lacks room for: "needs 4 SRIOV_NET_VF in all, has room for 3"; '' for none."""
     texts, gpus = list[str](), gpus_of(request)
     for kind in kinds_of(request):
-        left = int(kind.left(columns, row))
+        left, node = left_for(columns, request, kind, row)
         if left >= kind.amount:
             continue
         if gpus and kind.resource_class == GPU_SHARES:
-            texts.append(gpus_lack_text(kind.amount, left, *kind.in_all(columns, row)))
+            texts.append(gpus_lack_text(kind.amount, left, *kind.in_all(columns, row), node))
         else:
             texts.append(f"needs {kind.amount} {kind.resource_class} in all, has room for {left}")
     return ", ".join(texts)

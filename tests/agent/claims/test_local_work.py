@@ -155,9 +155,18 @@ async def test_an_id_in_use_elsewhere_is_refused_and_logged_once(
     await world.reaches("vm-7", ClaimStatus.ACTIVE)
     second = Second(VM)
     await world.start([second], journal="second.sqlite")
+    said = ""
+
+    def is_logged() -> bool:
+        nonlocal said
+        said += capsys.readouterr().out
+        return "local work has the id of another claim" in said
+
+    await wait_until(is_logged, what="the refusal is logged")
     looks = second.looks
     await wait_until(lambda: second.looks > looks + 5)
-    assert capsys.readouterr().out.count("local work has the id of another claim") == 1
+    said += capsys.readouterr().out
+    assert said.count("local work has the id of another claim") == 1
     finder.local = ()
 
     async def has_moved() -> bool:

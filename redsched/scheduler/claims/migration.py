@@ -210,8 +210,8 @@ class MigrationService:
     async def _end_for_caller(self, cell: Cell, claim: Claim, answer: ScriptResult, end_reason: EndReason) -> None:
         """End a claim in other cells too, and note its end, for later epochs whose store may have lost it.
 
-        It must be the last step before the caller is told: what nobody was told is not repeated. A caller who got an
-        error instead asks again, and the claim may have been placed by then.
+        Call it last, just before the caller gets the result: only an end that a caller learned of may be repeated. One
+        who gets an error instead asks again, and the claim may have been placed by then.
         """
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             await self._cells.release_elsewhere(claim, cell)

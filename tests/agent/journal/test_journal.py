@@ -316,7 +316,7 @@ async def test_a_writer_that_is_killed_has_lost_nothing_that_it_called_durable(t
 
 
 async def test_a_close_that_is_cancelled_closes_the_file(tmp_path: Path) -> None:
-    """However often: who waits for a task to end cancels it again, and the disk may be slow."""
+    """Also if it is cancelled repeatedly, as a task is that does not end at once because the disk is slow."""
     journal, disk = open_journal(tmp_path / "j.sqlite"), threading.Event()
     writing = asyncio.get_running_loop().run_in_executor(journal._thread, disk.wait)
     closing = asyncio.create_task(journal.close())

@@ -83,12 +83,12 @@ class CellFacts:
     @property
     def stuck_pending(self) -> list[Claim]:
         """Those of them for which several searches have found no place."""
-        return [one for one in self.pending if parse_int(one.raw.get("searches", ""), 0) >= MAX_SEARCHES]
+        return [one for one in self.pending if _is_stuck(one)]
 
     @property
     def restarting(self) -> list[Claim]:
         """Those of the due claims whose work has ended again and again soon after it was started."""
-        return [one for one in self.pending if one.restarts >= MIN_RESTARTS and one not in self.stuck_pending]
+        return [one for one in self.pending if one.restarts >= MIN_RESTARTS and not _is_stuck(one)]
 
     @property
     def ending(self) -> list[Notification]:
@@ -118,6 +118,10 @@ class CellFacts:
         """Return whether a host exists, was not written off, and its lease runs."""
         host = self.by_name.get(name)
         return host is not None and not host.is_written_off and host.until_ms > self.now_ms
+
+
+def _is_stuck(pending: Claim) -> bool:
+    return parse_int(pending.raw.get("searches", ""), 0) >= MAX_SEARCHES
 
 
 Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]

@@ -9,7 +9,7 @@ from typing import Any
 from redsched.cli.fleet import with_fleet
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
-from redsched.model.gpus import GPU
+from redsched.model.gpus import GPU, count
 from redsched.model.nearest_names import those_there
 from redsched.model.validation import check_class
 from redsched.model.workload import GPU_SHARES
@@ -24,7 +24,7 @@ def short_name(name: str) -> str:
 
 def in_units(name: str, amount: int) -> str:
     """Return an amount of a class as text, beside its short name: of thousandths in whole units, such as `3.5`."""
-    return f"{amount / (1000 if name.endswith(_MILLI) else 1):.15g}"
+    return count(amount) if name.endswith(_MILLI) else str(amount)
 
 
 class UnknownClass(InvalidRequest):

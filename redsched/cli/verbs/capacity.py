@@ -44,8 +44,8 @@ def _of_tenant(rows: Sequence[CapacityRow]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of what is free to projects, as tenants get it."""
     for row in sorted(rows, key=lambda one: natural(one.name)):
         for name, one in row.classes.items():
-            total, claimed, _, _, free, _, largest, _ = _cells(name, one)
-            yield (row.name, _shown(name), total, claimed, free, largest)
+            claimed, free = (_part(name, amount, one.total) for amount in (one.claimed, one.free))
+            yield (row.name, _shown(name), _text(name, one.total), claimed, free, _text(name, one.largest))
 
 
 def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tuple[object, ...]]:
@@ -60,14 +60,17 @@ def _shown(name: str) -> str:
 
 
 def _cells(name: str, one: ClassCapacity) -> tuple[object, ...]:
-    def text(amount: int) -> str:
-        return in_units(name, amount) if tables.is_fitted() else str(amount)
+    parts = (one.claimed, one.external, one.kept, one.free, one.away)
+    claimed, external, kept, *free = (_part(name, amount, one.total) for amount in parts)
+    total, largest = _text(name, one.total), _text(name, one.largest)
+    return (total, claimed, external, kept if one.kept else None, *free, largest, one.largest_at)
 
-    def part(amount: int) -> str:
-        """Return an amount with its share of the total: `12 25%`."""
-        share = f" {round(100 * amount / one.total)}%" if one.total and amount else ""
-        return f"{text(amount)}{share}"
 
-    claimed, external, *free = (part(amount) for amount in (one.claimed, one.external, one.free, one.away))
-    kept = part(one.kept) if one.kept else None
-    return (text(one.total), claimed, external, kept, *free, text(one.largest), one.largest_at)
+def _part(name: str, amount: int, total: int) -> str:
+    """Return an amount with its share of the total: `12 25%`."""
+    share = f" {round(100 * amount / total)}%" if total and amount else ""
+    return f"{_text(name, amount)}{share}"
+
+
+def _text(name: str, amount: int) -> str:
+    return in_units(name, amount) if tables.is_fitted() else str(amount)

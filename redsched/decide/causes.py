@@ -33,11 +33,13 @@ class Reasons:
         cause, index = self._first_on(columns, row)
         return self.rule.reason if cause is None else cause.reasons[index]
 
-    def detail_on(self, columns: Columns, row: int) -> str:
-        """Return the numbers of the rule on a host that fails it, with the value of the cause."""
-        text, (cause, _) = self.rule.detail(columns, row), self._first_on(columns, row)
-        more = "" if cause is None else cause.detail(columns, row)
-        return f"{text}; {more}" if more and more not in text else text
+    def explained_on(self, columns: Columns, row: int) -> tuple[str, str]:
+        """Return the reason of a host that fails the rule, and the rule's numbers there with the value of the cause."""
+        text, (cause, index) = self.rule.detail(columns, row), self._first_on(columns, row)
+        if cause is None:
+            return self.rule.reason, text
+        more = cause.detail(columns, row)
+        return cause.reasons[index], f"{text}; {more}" if more and more not in text else text
 
     def of(self, columns: Columns, rejected: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.intp]]]:
         """Yield the rows that the rule rejects by reason, as far as there are any."""

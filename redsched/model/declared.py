@@ -110,17 +110,17 @@ class ServerGroup(Body):
 
         Members of no domain, because their hosts lack the label, break it too: no claim may join there.
         """
+        if self.policy not in (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY):
+            return ""
         placed = {domain: number for domain, number in sorted(counts.items()) if number}
         unplaced = members - sum(placed.values())
         if unplaced > 0:
             placed[f"no {self.by}"] = unplaced
-        if self.policy is GroupPolicy.AFFINITY and members > max(counts.values(), default=0):
-            return f"members are split: {_by_domain(placed)}"
-        if self.policy is GroupPolicy.ANTI_AFFINITY:
-            most = {domain: self.max_per_host if domain in counts else 0 for domain in placed}
-            above = {domain: number for domain, number in placed.items() if number > most[domain]}
-            return f"found {_by_domain(above)}, at most {self.max_per_host} allowed in each" if above else ""
-        return ""
+        if self.policy is GroupPolicy.AFFINITY:
+            return f"members are split: {_by_domain(placed)}" if members > max(counts.values(), default=0) else ""
+        most = {domain: self.max_per_host if domain in counts else 0 for domain in placed}
+        above = {domain: number for domain, number in placed.items() if number > most[domain]}
+        return f"found {_by_domain(above)}, at most {self.max_per_host} allowed in each" if above else ""
 
 
 def _by_domain(counts: Mapping[str, int], most: int = 5) -> str:

@@ -57,9 +57,10 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
     for rule in rules:
         if not rule.guarded or all(check.ok for check in checks):
             ok = bool(rule.passes(columns, row))
-            reasons = Reasons(rule)
-            name = rule.reason if ok else reasons.on(columns, row)
-            detail = rule.detail(columns, row) if ok else reasons.detail_on(columns, row)
+            if ok:
+                name, detail = rule.reason, rule.detail(columns, row)
+            else:
+                name, detail = Reasons(rule).explained_on(columns, row)
             checks.append(Check(name, ok, detail))
     if all(check.ok for check in checks) and not profile.takes(row):
         lack = lack_text(columns, request, row)

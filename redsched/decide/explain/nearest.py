@@ -125,7 +125,7 @@ def _to_next_valid(columns: Columns, slot: str, amount: int) -> NDArray[np.float
     """Return how far the next amount is that hosts can give, relative to this one, where min_unit or step_size forbids
     this one: 0 elsewhere, inf if they can give none.
     """
-    kind = forbidding(slot, amount, ANY, ANY, True, 1, columns, ALL_ROWS)
+    kind = forbidding(slot, amount, ANY, ANY, shared=True, enough=1, columns=columns, rows=ALL_ROWS)
     below, above = next_valid(columns, slot, amount, ALL_ROWS)
     down, up = np.where(below > 0, amount - below, np.inf), np.where(above > 0, above - amount, np.inf)
     forbids = (kind == KINDS.index("min_unit")) | (kind == KINDS.index("step_size"))

@@ -107,7 +107,7 @@ def _own_places(columns: Columns, name: str, rows: Rows) -> Iterator[tuple[Any, 
 
 def unit_text(columns: Columns, name: str, amount: int, row: int) -> str:
     """Return the unit that forbids an amount on a host, as "step_size 4"; '' for none."""
-    kind = int(forbidding(name, amount, ANY, ANY, True, 1, columns, row))
+    kind = int(forbidding(name, amount, ANY, ANY, shared=True, enough=1, columns=columns, rows=row))
     if kind < 0:
         return ""
     families = {"min_unit": 1, "max_unit": 2, "step_size": 3}

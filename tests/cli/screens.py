@@ -57,7 +57,10 @@ class Terminal:
         return "\n".join(self.lines)
 
     def until(self, shown: Callable[[str], bool], what: str) -> str:
-        """Wait until the screen is as `shown` wants it, and return its text."""
+        """Wait until the screen is as `shown` wants it, and return its text.
+
+        A screen may be read while it is half drawn: whatever must be on it belongs into `shown`.
+        """
         deadline = time.monotonic() + WAIT_S
         while not shown(self.text):
             assert time.monotonic() < deadline, f"not seen: {what}\n{self.text}"

@@ -34,7 +34,10 @@ class Journaled:
 def settled(view: View, hosts: Collection[str]) -> Iterator[str]:
     """Check that all hosts of the cell have attested and are up, and that no claim is in transition."""
     if view.meta.get("settled") != "1":
-        yield "the cell is not settled"
+        old_s = (view.now_ms - int(view.meta.get("began_ms", "0"))) / 1000
+        jumped_s = int(view.meta.get("clock_shift_ms", "0")) / 1000
+        # Time in which nothing could be written, on a machine that stands still, counts as a jump of the clock.
+        yield f"the cell is not settled: its epoch is {old_s:.1f} s old, and its clock has jumped by {jumped_s:.1f} s"
     for host in hosts:
         if host not in view.hosts:
             yield f"host {host} is not there"

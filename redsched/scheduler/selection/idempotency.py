@@ -31,11 +31,20 @@ async def existing_outcome(attempt: SchedulingAttempt, cells: Cells) -> Selectio
     if found is None:
         return None
     cell, held = found
-    if any(claim.digest != request.digest() for claim in held.values()):
+    if any(_is_of_other(claim, request) for claim in held.values()):
         raise id_reused(request)
     if attempt.own_only:
         refuse_others(attempt.owner, held.values())
     return _existing(request, cell, held)
+
+
+def _is_of_other(claim: Claim, request: Request) -> bool:
+    """Return whether a claim is that of another request.
+
+    An ended claim without a digest is of an unknown one: the store had lost the claim, and a host has reported its end.
+    """
+    is_unknown = claim.state is ClaimStatus.ENDED and not claim.digest
+    return claim.digest != request.digest() and not is_unknown
 
 
 def _existing(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:

@@ -188,7 +188,10 @@ def test_a_cell_that_no_single_server_has_is_not_looked_at() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda it: it.meta.update({"settled": "0"}), "the cell is not settled"),
+        (
+            lambda it: it.meta.update({"settled": "0"}),
+            "the cell is not settled: its epoch is 1.0 s old, and its clock has jumped by 0.0 s",
+        ),
         (lambda it: it.hosts.pop("h1"), "host h1 is not there"),
         (lambda it: it.hosts["h1"].update({"epoch": "1-a"}), "host h1 has attested to 1-a, not to 2-b"),
         (lambda it: it.hosts["h1"].update({"alive": "0"}), "host h1 is down"),

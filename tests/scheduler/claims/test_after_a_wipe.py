@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.errors import Settling
-from redsched.model import Claim, ClaimStatus, HostStatus, OnExit, Request
+from redsched.errors import ClaimState, Settling
+from redsched.model import Claim, ClaimStatus, EndReason, HostStatus, OnExit, Request
 from redsched.store.codec.claim_fields import request_name
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.builders.cells import raw_client
-from tests.support.builders.placements import let_settle
+from tests.support.builders.placements import ended, let_settle
 from tests.support.fleets.hosts import speak_all
 from tests.support.waiting import wait_until
 
@@ -75,6 +75,22 @@ async def test_it_is_replaced_when_its_host_fails_it(clean_store: str) -> None:
         answer = await work.store.claims.fail("h0", "mine", claim.token, by_host=True)
         assert answer.facts == ("pending",)
         await is_on_h1(work)
+
+
+async def test_its_end_that_only_its_host_knows_is_the_answer_to_a_repeat(clean_store: str) -> None:
+    """Nothing has its request any more. The ended claim is not that of another request."""
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(MINE)
+        work.hosts[0].held.clear()
+        work.hosts[0].ended["mine"] = ended(
+            "mine", claim.token, end_reason=EndReason.WORK_ENDED, was_active=True, ended_ago_ms=0
+        )
+        async with raw_client(clean_store) as raw:
+            await raw.flushall()
+            await speak_all(work.hosts)
+            await let_settle(work.store, raw)
+        with pytest.raises(ClaimState, match="claim mine has ended: use new ids"):
+            await work.scheduler.select(MINE)
 
 
 @pytest.mark.parametrize("lapsed", [True, False])

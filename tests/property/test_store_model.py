@@ -366,6 +366,10 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             assert one.token is not None
             assert self.model.places(one.host, wanted)
             self.model.put(one.claim_id, one.host, one.token, request.digest(), wanted)
+        # Until all of a gang are active, the end of one ends all: the model knows only claims that stand alone.
+        for one in found.selections if count > 1 else ():
+            for verb in ("accept", "confirm"):
+                self.say_of(one.claim_id or "", verb)
         if not named:
             return
         again = self.play(self.schedulers[1 - by].select(request))

@@ -48,7 +48,7 @@ def _is_of_other(claim: Claim, request: Request) -> bool:
 
 
 def _existing(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:
-    gone = [claim_id for claim_id, claim in held.items() if claim.state is ClaimStatus.ENDED]
+    gone = [claim_id for claim_id, claim in held.items() if not claim.is_live]
     if gone:
         raise has_ended(gone, held)
     if _is_partial(request, held):
@@ -86,4 +86,4 @@ def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
 def has_ended(gone: list[str], held: dict[str, Claim]) -> ClaimState:
     """Return the error for ids whose claims (`gone`) have ended; the request's other claims may still be held."""
     states = {claim_id: claim.state for claim_id, claim in held.items()}
-    return ClaimState(f"claim {', '.join(gone)} has ended: use new ids to claim again", {"claims": states})
+    return ClaimState(f"claim {', '.join(gone)} has ended or is ending: use new ids to claim again", {"claims": states})

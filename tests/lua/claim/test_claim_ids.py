@@ -55,12 +55,18 @@ async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: A
 
 
 async def test_same_tells_the_present_state(cell: CellStore) -> None:
-    for state, bring in (("starting", accepted_claim), ("active", active), ("ending", ending)):
+    for state, bring in (("starting", accepted_claim), ("active", active)):
         first = await bring(cell, state)
         answer = await cell.claims.place(call_of(await cell.tick(), member(state, "h1")))
         (placed,) = answer.placed
         assert (answer.outcome, placed.state, placed.token) == (Outcome.ALREADY_DONE, state, first.token)
         assert (placed.expires_at_ms is None) == (state != "starting")
+
+
+async def test_a_claim_that_is_ending_is_none_that_the_caller_could_use(cell: CellStore, raw: Any) -> None:
+    """It was released or shelved while its work ran, as when a call is undone that was not durable in time."""
+    await ending(cell, "a")
+    assert await refused(cell, raw, call_of(await cell.tick(), member("a", "h1"))) is Outcome.ENDED
 
 
 @pytest.mark.parametrize("state", IN_STATE)

@@ -34,6 +34,17 @@ async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
         await work.is_sound()
 
 
+@pytest.mark.parametrize("verb", ["release", "shelve"])
+async def test_the_ids_of_a_claim_that_is_ending_cannot_be_used(clean_store: str, verb: str) -> None:
+    """Its work still runs, and is about to be stopped: it is no answer to a repeated selection."""
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await getattr(work.scheduler.claims, verb)("mine", claim.token)
+        with pytest.raises(ClaimState, match="mine has ended or is ending: use new ids") as refused:
+            await work.scheduler.select(TWO)
+        assert refused.value.facts["claims"] == {"mine": ClaimStatus.ENDING}
+
+
 async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
     """It stays shelved when no host fits, and when its new host fails it."""
     async with at_work(clean_store, 4) as work:

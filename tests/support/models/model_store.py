@@ -131,7 +131,7 @@ class ModelCell:
             return "CONFLICT"
         if len(known) < len(ids):
             return "CONFLICT" if fresh or self.settled else "SETTLING"
-        return "ENDED" if any(one.state == "ended" for one in known) else "ALREADY_DONE"
+        return "ENDED" if any(one.state in ("ending", "ended") for one in known) else "ALREADY_DONE"
 
     def place(
         self, members: Sequence[tuple[str, Sequence[tuple[str, Amounts]]]], digest: str

@@ -26,7 +26,7 @@ local function repeated(cell, call, claims)
     if is_other or (ARG.own_only == '1' and claim[7] and claim[7] ~= ARG.owner) then
       return {'CONFLICT', cell.epoch, cell.now_ms}
     end
-    ended = ended or claim[1] == 'ended'
+    ended = ended or claim[1] == 'ended' or claim[1] == 'ending'
     for _, value in ipairs({claim[3], claim[4], claim[5] or '', claim[1], ''}) do
       reply[#reply + 1] = value
     end

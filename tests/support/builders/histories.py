@@ -187,6 +187,8 @@ class Histories:
             await self.attest(agent)
         elif answer.outcome is Outcome.ENDING:
             entry.state = ENDING
+        elif answer.outcome is Outcome.SETTLING:
+            pass  # it asks again: another host may have a later placement
         elif answer.outcome in STOPPED:
             agent.end(entry)
         elif entry.state is not ACTIVE:

@@ -81,6 +81,8 @@ class _Failover(_OfSeveral):
             await self.take_leave()
             await self.several.kill(old)
             await self.promoted(old)
+            if self.several.loses_nothing:  # claims wait for a replica: this was the only one of its shard
+                await self.several.bring_back()
         finally:
             self.give_leave_back()
 

@@ -19,9 +19,9 @@ from random import Random
 from benchmarks.openb import Node, Task, read_nodes, read_tasks
 from benchmarks.packing import EPOCH, LARGE, Fleet, Run, gpu_milli, make_columns, sequence, settings_for
 from redsched.model import MAX_COUNT, Candidate, Request
+from redsched.model.records.plans import Aim
 from redsched.scheduler.backup.archive import FORMAT, Archive, Head
 from redsched.scheduler.plans.offline import ArchivePlans
-from redsched.scheduler.plans.results import Aim
 from redsched.settings import Settings
 
 LIMIT_S = 600.0

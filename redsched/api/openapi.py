@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -44,8 +45,8 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
+from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.schema import examples, requests, responses
-from redsched.schema.answer import Answer
 from redsched.schema.parsing import adapter
 from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
@@ -89,7 +90,7 @@ CONNECTION = (BadHttp, RequestTimeout, HeadersTooLarge)
 
 
 def answers(
-    good: dict[int, type[Answer] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
+    good: dict[int, type[Any] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
     """Return `responses` of a route: its successful responses by status, and its errors; `store` adds 503.
 
@@ -125,7 +126,7 @@ def ref(model: Any) -> dict[str, str]:
     return {"$ref": REF.format(model=model.__name__)}
 
 
-def _good(status: int, model: type[Answer] | None) -> dict[str, Any]:
+def _good(status: int, model: type[Any] | None) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if status in LOCATED:
         said["headers"] = {"Location": {"schema": {"type": "string"}, "description": LOCATED[status], "required": True}}
@@ -161,11 +162,40 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-def models() -> list[Any]:
-    """Return what the document describes: requests and responses."""
+RECORDS = (AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan)
+"""What routes answer with as it is."""
+
+
+def models() -> list[tuple[Any, JsonSchemaMode]]:
+    """Return what the document describes: what requests are read as, and what responses are written from."""
     found = [one for module in (agents, declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
-    return [Request, Aggregate, ServerGroup, Quota, *bodies, *(getattr(responses, name) for name in responses.__all__)]
+    shown = [*(getattr(responses, name) for name in responses.__all__), *RECORDS]
+    read: JsonSchemaMode = "validation"
+    return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, *bodies)] + [
+        (one, "serialization") for one in shown
+    ]
+
+
+class _Schema(GenerateJsonSchema):
+    """Describes records as responses have them: with all their fields, but for those that are left out when empty."""
+
+    def field_is_required(self, field: Any, *more: Any, **named: Any) -> bool:
+        return self._is_always_there(field) or super().field_is_required(field, *more, **named)
+
+    def dataclass_field_schema(self, schema: Any) -> dict[str, Any]:
+        inner = schema["schema"]
+        if self._is_always_there(schema) and inner["type"] == "default":
+            return self.generate_inner(inner["schema"])
+        return super().dataclass_field_schema(schema)
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        found = super().dataclass_schema(schema)
+        return found | {"additionalProperties": False} if self.mode == "serialization" else found
+
+    def _is_always_there(self, field: Any) -> bool:
+        is_of_record = self.mode == "serialization" and field["type"] == "dataclass-field"
+        return is_of_record and "serialization_exclude_if" not in field
 
 
 def install(app: FastAPI) -> None:
@@ -192,8 +222,8 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
     @functools.cache
     def openapi() -> dict[str, Any]:
         document = plain()
-        adapters = [(model.__name__, "validation", adapter(model)) for model in models()]
-        _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
+        adapters = [(model.__name__, mode, adapter(model)) for model, mode in models()]
+        _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF, schema_generator=_Schema)
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
         document["components"]["securitySchemes"] = {TOKEN: SCHEME}

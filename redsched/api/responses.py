@@ -6,6 +6,13 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from redsched.schema.parsing import adapter
+
+
+def answered(record: Any) -> Response:
+    """Return a record as a JSON response."""
+    return Response(adapter(type(record)).dump_json(record), media_type="application/json")
+
 
 def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return `content` as a JSON response."""

@@ -8,15 +8,15 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel
 
 from redsched.client.exchange import Call, Query, Read
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.validation import check_name
+from redsched.schema.parsing import adapter
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model")
 Names = str | Iterable[str]
 Asked = Request | Mapping[str, int]
 """A request, or its amounts by class."""
@@ -51,7 +51,7 @@ _FIELDS = {one.name for one in dataclass_fields(Request)}
 
 def reader(model: type[Model]) -> Read[Model]:
     """Return the function that reads a reply. Fields that a newer API has are kept as attributes."""
-    return lambda reply: model.model_validate_json(reply.content, extra="allow")
+    return lambda reply: adapter(model).validate_json(reply.content, extra="allow")
 
 
 def reader_if_any(model: type[Model]) -> Read[Model | None]:

@@ -8,20 +8,16 @@ import httpx
 from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
+from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.schema.responses import (
     AcceptedAnswer,
-    AddingPlanAnswer,
     AggregateAnswer,
     AggregatesAnswer,
-    AppliedAnswer,
     BulkAnswer,
     BulkClaimAnswer,
     CapacityAnswer,
-    CapacityPlanAnswer,
     CapacityRowAnswer,
-    LeavingPlanAnswer,
     QuotaAnswer,
-    RebalancePlanAnswer,
     ServerGroupAnswer,
     ServerGroupsAnswer,
     SharedPoolAnswer,
@@ -186,42 +182,42 @@ def delete_shared_pool(name: str, force: bool = False) -> Call[None]:
     return Call("DELETE", path_of("shared-pools", name), _nothing, query(force=force))
 
 
-def plan_capacity(request: Request, n_plus_one: str = "") -> Call[CapacityPlanAnswer]:
+def plan_capacity(request: Request, n_plus_one: str = "") -> Call[CapacityPlan]:
     """Return how many more of a request fit; with `n_plus_one`, also without any one host, zone or label value."""
-    return _plan("capacity", reader(CapacityPlanAnswer), request=request.body(), n_plus_one=n_plus_one)
+    return _plan("capacity", reader(CapacityPlan), request=request.body(), n_plus_one=n_plus_one)
 
 
-def plan_drain(hosts: Collection[str]) -> Call[LeavingPlanAnswer]:
+def plan_drain(hosts: Collection[str]) -> Call[LeavingPlan]:
     """Return where the claims of hosts would go in a drain."""
-    return _plan("drain", reader(LeavingPlanAnswer), hosts=list(hosts))
+    return _plan("drain", reader(LeavingPlan), hosts=list(hosts))
 
 
-def plan_without(hosts: Collection[str]) -> Call[LeavingPlanAnswer]:
+def plan_without(hosts: Collection[str]) -> Call[LeavingPlan]:
     """Return where the claims of hosts would go if the hosts died."""
-    return _plan("without", reader(LeavingPlanAnswer), hosts=list(hosts))
+    return _plan("without", reader(LeavingPlan), hosts=list(hosts))
 
 
-def plan_with(hosts: Sequence[Mapping[str, Any]], request: Request | None = None) -> Call[AddingPlanAnswer]:
+def plan_with(hosts: Sequence[Mapping[str, Any]], request: Request | None = None) -> Call[AddingPlan]:
     """Return what further hosts would change. A host is its report with its name, as JSON."""
     given = {} if request is None else {"request": request.body()}
-    return _plan("with", reader(AddingPlanAnswer), hosts=list(hosts), **given)
+    return _plan("with", reader(AddingPlan), hosts=list(hosts), **given)
 
 
 def plan_rebalance(
     aim: str, max_moves: int = 10, request: Request | None = None, hosts: Collection[str] = (), policy: str = ""
-) -> Call[RebalancePlanAnswer]:
+) -> Call[RebalancePlan]:
     """Return moves for an aim: `request`, `waiting`, `drain` or `policy`."""
     given: dict[str, Any] = {} if request is None else {"request": request.body()}
     body = {"for": aim, "max_moves": max_moves, "hosts": list(hosts), "policy": policy, **given}
-    return _plan("rebalance", reader(RebalancePlanAnswer), **body)
+    return _plan("rebalance", reader(RebalancePlan), **body)
 
 
-def apply_moves(moves: Sequence[Mapping[str, Any]], timeout_s: int = 60) -> Call[AppliedAnswer]:
+def apply_moves(moves: Sequence[Mapping[str, Any]], timeout_s: int = 60) -> Call[Applied]:
     """Make the moves of a plan, one after the other. Repeating the call makes no move twice."""
     body = {"moves": list(moves), "timeout_s": timeout_s}
     waits_s = float(timeout_s * len(moves))
     path = "/v1/plans/rebalance/apply"
-    return Call("POST", path, reader(AppliedAnswer), body=body, is_repeatable=True, waits_s=waits_s)
+    return Call("POST", path, reader(Applied), body=body, is_repeatable=True, waits_s=waits_s)
 
 
 def _nothing(_: httpx.Response) -> None:

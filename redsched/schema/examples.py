@@ -293,7 +293,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
     "AcceptedClaimAnswer": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},
     "AgentAnswer": {"cells": ["c1"]},
-    "AddingPlanAnswer": {
+    "AddingPlan": {
         "hosts": 4,
         "classes": CLASSES,
         "waiting": 1,
@@ -302,7 +302,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "AggregateAnswer": AGGREGATE,
     "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
-    "AppliedAnswer": {"moves": [{**MOVE, "problem": ""}]},
+    "Applied": {"moves": [{**MOVE, "problem": ""}]},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkAnswer": {
         "results": [BULK],
@@ -329,7 +329,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "CapacityPlanAnswer": {
+    "CapacityPlan": {
         "places": 245,
         "at_least": False,
         "zones": {"az1": 122, "az2": 123},
@@ -381,12 +381,12 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "HostsAnswer": {"hosts": [HOST], "next": None},
     "InboxAnswer": {"entries": [INBOX_ENTRY]},
     "InboxesAnswer": {"epoch": EPOCH, "reset": False, "entries": {"h17": [INBOX_ENTRY]}},
-    "LeavingPlanAnswer": LEAVING,
+    "LeavingPlan": LEAVING,
     "OutcomeAnswer": {**OUTCOME, "details": ["starting"]},
     "QuotaAnswer": QUOTA,
     "QuotasAnswer": {"quotas": [QUOTA], "next": None},
     "ReadyAnswer": {"status": "ready", "detail": "caught up", "hosts": 2, "workers": 1},
-    "RebalancePlanAnswer": {
+    "RebalancePlan": {
         "aim": "request",
         "moves": [{**MOVE, "project": "web", "token": TOKEN, "gain": "h17 takes one more"}],
         "before": 0,

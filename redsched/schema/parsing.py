@@ -4,7 +4,7 @@ This does not use FastAPI, because the CLI needs it too. pydantic sets the field
 has it check itself, so that a request needs no other Python code, and its JSON is described by its fields alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,16 +21,14 @@ MAX_COUNTED = 1000
 """The most errors of one body that are described: each costs microseconds, and a body may have a million."""
 
 
-@cache
-def adapter(model: Any) -> TypeAdapter[Any]:
-    """Return the reader of JSON as `model`. Building it takes milliseconds."""
-    return TypeAdapter(model)
+adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Return what reads and writes JSON as a model or record. Building it takes milliseconds."""
 
 
 def parse(text: bytes, model: type[Model], name: str = "") -> Model:
     """Parse JSON text as `model`. `name` is the object's name, if the path has it. Raises InvalidRequest."""
     try:
-        found: Model = adapter(model).validate_json(text, context=name)  # type: ignore[arg-type]  # types are hashable
+        found: Model = adapter(model).validate_json(text, context=name)
     except ValidationError as error:
         if error.error_count() > MAX_COUNTED:
             raise InvalidRequest(
@@ -47,6 +45,11 @@ def refuse_duplicate_keys(text: bytes) -> None:
         check_unique_keys(text)
     except DuplicateKey as error:
         raise InvalidRequest(f"body: {shown_text(error)}") from None
+
+
+def json_of(record: Any) -> Any:
+    """Return a record as JSON values, as responses have it."""
+    return adapter(type(record)).dump_python(record, mode="json")
 
 
 def merged(target: Any, patch: Any) -> Any:

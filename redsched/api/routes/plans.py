@@ -8,15 +8,8 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import ClaimState, NotFound, NoValidHost, OutcomeUnknown, PlannerBusy, TooHard
-from redsched.scheduler import AppliedMove, Move
+from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, Move, RebalancePlan
 from redsched.schema.requests.plans import AddingBody, ApplyBody, CapacityBody, LeavingBody, RebalanceBody
-from redsched.schema.responses import (
-    AddingPlanAnswer,
-    AppliedAnswer,
-    CapacityPlanAnswer,
-    LeavingPlanAnswer,
-    RebalancePlanAnswer,
-)
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"], dependencies=[KNOWN_QUERY])
 APPLYING_GONE = "the move that has begun goes on, and no further one begins"
@@ -26,7 +19,7 @@ PLAN_GONE = "the plan is given up, and nothing was written"
 @router.post(
     "/capacity",
     summary="Plan capacity",
-    responses=answers({200: CapacityPlanAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
+    responses=answers({200: CapacityPlan}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
     openapi_extra=body(CapacityBody),
 )
 async def plan_capacity(request: Request) -> Response:
@@ -36,39 +29,39 @@ async def plan_capacity(request: Request) -> Response:
     """
     asked = await read(request, CapacityBody)
     found = await unless_gone(request, scheduler(request).plans.capacity(asked.request, asked.n_plus_one), PLAN_GONE)
-    return responses.answer(CapacityPlanAnswer.of(found))
+    return responses.answered(found)
 
 
 @router.post(
     "/drain",
     summary="Plan a drain",
-    responses=answers({200: LeavingPlanAnswer}, *BODY, NotFound, TooHard, PlannerBusy),
+    responses=answers({200: LeavingPlan}, *BODY, NotFound, TooHard, PlannerBusy),
     openapi_extra=body(LeavingBody),
 )
 async def plan_drain(request: Request) -> Response:
     """Return where the claims of hosts would go if these were drained with moves, and which could not leave."""
     asked = await read(request, LeavingBody)
     found = await unless_gone(request, scheduler(request).plans.drain(asked.hosts), PLAN_GONE)
-    return responses.answer(LeavingPlanAnswer.of(found))
+    return responses.answered(found)
 
 
 @router.post(
     "/without",
     summary="Plan a failure",
-    responses=answers({200: LeavingPlanAnswer}, *BODY, NotFound, TooHard, PlannerBusy),
+    responses=answers({200: LeavingPlan}, *BODY, NotFound, TooHard, PlannerBusy),
     openapi_extra=body(LeavingBody),
 )
 async def plan_without(request: Request) -> Response:
     """Return where the claims of hosts would go if these died and were evacuated, and which would have no place."""
     asked = await read(request, LeavingBody)
     found = await unless_gone(request, scheduler(request).plans.without(asked.hosts), PLAN_GONE)
-    return responses.answer(LeavingPlanAnswer.of(found))
+    return responses.answered(found)
 
 
 @router.post(
     "/with",
     summary="Plan further hosts",
-    responses=answers({200: AddingPlanAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
+    responses=answers({200: AddingPlan}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
     openapi_extra=body(AddingBody),
 )
 async def plan_with(request: Request) -> Response:
@@ -76,13 +69,13 @@ async def plan_with(request: Request) -> Response:
     asked = await read_large(request, AddingBody)
     reports = await asked.reports()
     found = await unless_gone(request, scheduler(request).plans.with_hosts(reports, asked.request), PLAN_GONE)
-    return responses.answer(AddingPlanAnswer.of(found))
+    return responses.answered(found)
 
 
 @router.post(
     "/rebalance",
     summary="Plan moves",
-    responses=answers({200: RebalancePlanAnswer}, *BODY, NotFound, NoValidHost, ClaimState, TooHard, PlannerBusy),
+    responses=answers({200: RebalancePlan}, *BODY, NotFound, NoValidHost, ClaimState, TooHard, PlannerBusy),
     openapi_extra=body(RebalanceBody),
 )
 async def plan_rebalance(request: Request) -> Response:
@@ -92,13 +85,13 @@ async def plan_rebalance(request: Request) -> Response:
     """
     asked = await read(request, RebalanceBody)
     planning = scheduler(request).plans.rebalance(asked.aim, asked.max_moves, asked.request, asked.hosts, asked.policy)
-    return responses.answer(RebalancePlanAnswer.of(await unless_gone(request, planning, PLAN_GONE)))
+    return responses.answered(await unless_gone(request, planning, PLAN_GONE))
 
 
 @router.post(
     "/rebalance/apply",
     summary="Carry out planned moves",
-    responses=answers({200: AppliedAnswer}, *BODY, OutcomeUnknown),
+    responses=answers({200: Applied}, *BODY, OutcomeUnknown),
     openapi_extra=body(ApplyBody),
 )
 async def apply_rebalance(request: Request) -> Response:
@@ -110,7 +103,7 @@ async def apply_rebalance(request: Request) -> Response:
     asked = await read_large(request, ApplyBody)
     moves = [Move(**one.model_dump()) for one in asked.moves]
 
-    async def run() -> list[AppliedMove]:
-        return [one async for one in scheduler(request).move_runner.run(moves, asked.timeout_s)]
+    async def run() -> Applied:
+        return Applied(tuple([one async for one in scheduler(request).move_runner.run(moves, asked.timeout_s)]))
 
-    return responses.answer(AppliedAnswer.of(await unless_gone(request, run(), APPLYING_GONE)))
+    return responses.answered(await unless_gone(request, run(), APPLYING_GONE))

@@ -11,6 +11,7 @@ from redsched.client.call_parts import Pages
 from redsched.client.exchange import Call
 from redsched.model import OneOf, values_of
 from redsched.scheduler import Page
+from redsched.schema.answer import Answer
 from redsched.schema.views import view_of
 
 T = TypeVar("T")
@@ -26,7 +27,8 @@ class Part:
 
     async def view(self, call: Call[Any]) -> Any:
         """Return what the response of a call shows."""
-        return view_of(await self.client.run(call))
+        found = await self.client.run(call)
+        return view_of(found) if isinstance(found, Answer) else found
 
     async def page(self, listing: Pages[Any], after: str = "") -> Page[Any]:
         """Return a page of a list after a position; '' for the first one."""

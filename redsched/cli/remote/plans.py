@@ -52,6 +52,6 @@ class RemoteMoves(Part):
         for one in moves:
             body = {"claim_id": one.claim_id, "token": one.token, "source": one.source, "target": one.target}
             done = (await self.client.run(operator_calls.apply_moves([body], timeout_s))).moves[0]
-            yield AppliedMove(done.claim_id, done.source, done.target, done.problem)
+            yield done
             if done.problem:
                 return

@@ -17,7 +17,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
 from redsched.scheduler.status.results import counted
-from redsched.schema import responses
+from redsched.schema.parsing import json_of
 
 if TYPE_CHECKING:
     from redsched.cli.remote.plans import RemotePlans
@@ -76,7 +76,7 @@ def capacity(
         where, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
     )
     if as_json:
-        return tables.show_json(responses.CapacityPlanAnswer.of(found))
+        return tables.show_json(json_of(found))
     return _show_capacity(found)
 
 
@@ -125,7 +125,7 @@ def with_hosts(
         where, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
     )
     if as_json:
-        return tables.show_json(responses.AddingPlanAnswer.of(found))
+        return tables.show_json(json_of(found))
     return _show_adding(found)
 
 
@@ -215,7 +215,7 @@ def _show_redundancy(found: Redundancy) -> None:
 
 def _show_leaving(found: LeavingPlan, as_json: bool, stuck: str) -> None:
     if as_json:
-        return tables.show_json(responses.LeavingPlanAnswer.of(found))
+        return tables.show_json(json_of(found))
     claims = len(found.moves) + len(found.unplaced)
     have = "claim has" if claims == 1 else "claims have"
     print(f"{len(found.moves)} of {claims} {have} another place, {len(found.unplaced)} {stuck}")

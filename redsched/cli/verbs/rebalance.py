@@ -13,8 +13,8 @@ from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, archived, is_given, limit_of, planned_request
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.scheduler import Aim, AppliedMove, Move, RebalancePlan
-from redsched.schema import responses
+from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
+from redsched.schema.parsing import json_of
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
 
 HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")
@@ -77,8 +77,8 @@ def rebalance(
 
     plan, applied = with_fleet(where, work, read_only=not apply, plan_limit_s=limit_of(where, budget_s))
     if as_json:
-        shown = responses.RebalancePlanAnswer.of(plan)
-        tables.show_json({**shown, "applied": responses.AppliedAnswer.of(applied)["moves"]} if apply else shown)
+        shown = json_of(plan)
+        tables.show_json({**shown, "applied": json_of(Applied(tuple(applied)))["moves"]} if apply else shown)
     if applied and (problem := applied[-1].problem):
         one = applied[-1]
         raise ClaimState(f"claim {one.claim_id} was not moved to {one.target}: {problem}")
@@ -97,7 +97,7 @@ async def _apply(fleet: Fleet, plan: RebalancePlan, timeout_s: int, as_json: boo
 
 def _show(plan: RebalancePlan, as_json: bool) -> None:
     if as_json:
-        return tables.show_json(responses.RebalancePlanAnswer.of(plan))
+        return tables.show_json(json_of(plan))
     count = len(plan.moves)
     moves = f"{count} move{'s' * (count != 1)}"
     claims = "1 claim is" if plan.before == 1 else f"{plan.before:g} claims are"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from redsched.decide.work_limit import check_work
 from redsched.errors import Conflict, InvalidRequest, NotFound
 from redsched.model import HostReport, Request
+from redsched.model.records.plans import AddingPlan, ClassAmounts, Room
 from redsched.scheduler.plans.archived import new_host_fields
 from redsched.scheduler.plans.capacity import capacity
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 from redsched.scheduler.plans.relocation import Relocation
-from redsched.scheduler.plans.results import AddingPlan, ClassAmounts, Room
 
 
 def with_hosts(copy: CellCopy, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:

@@ -7,8 +7,8 @@ from redsched.decide import ReasonCount
 from redsched.decide.scoring.demand import taken_by
 from redsched.decide.work_limit import TooMuchWork
 from redsched.model import Candidate, Request
+from redsched.model.records.plans import CapacityPlan, ClassAmounts
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
-from redsched.scheduler.plans.results import CapacityPlan, ClassAmounts
 
 MAX_PLACES = 100_000
 """The most places that a plan counts: with so many, there are at least that many."""

@@ -6,9 +6,7 @@ from dataclasses import replace
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.errors import Conflict, NotFound
 from redsched.model import HELD, Claim
-from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
-from redsched.scheduler.plans.relocation import NOWHERE, Relocation
-from redsched.scheduler.plans.results import (
+from redsched.model.records.plans import (
     ClassAmounts,
     LeavingPlan,
     PlannedMove,
@@ -16,6 +14,8 @@ from redsched.scheduler.plans.results import (
     Unplaced,
     WithoutDomain,
 )
+from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
+from redsched.scheduler.plans.relocation import NOWHERE, Relocation
 
 EXAMPLES, ALL_EXAMPLES = 10, 1000
 """The most claims without a place that N+1 names for each host, zone or label value, and for all of them."""

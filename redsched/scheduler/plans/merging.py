@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from redsched.scheduler.plans.leaving import worst
-from redsched.scheduler.plans.results import (
+from redsched.model.records.plans import (
     AddingPlan,
     CapacityPlan,
     ClassAmounts,
@@ -13,6 +12,7 @@ from redsched.scheduler.plans.results import (
     Redundancy,
     Room,
 )
+from redsched.scheduler.plans.leaving import worst
 from redsched.scheduler.selection.refusal import merge_reasons
 
 

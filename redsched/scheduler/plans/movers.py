@@ -2,9 +2,9 @@
 
 from redsched.errors import Conflict, NotFound
 from redsched.model import Claim, ClaimStatus
+from redsched.model.records.plans import Move
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.relocation import NOWHERE, Relocation
-from redsched.scheduler.plans.results import Move
 
 
 class Mover:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import HostReport, Request
+from redsched.model.records.plans import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.validation import check_topology
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.plans.archived import copy_of
@@ -21,7 +22,6 @@ from redsched.scheduler.plans.questions import (
 )
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
 from redsched.scheduler.plans.relocation import with_hints
-from redsched.scheduler.plans.results import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.quotas.usage import usage_of
 from redsched.settings import Settings
 

@@ -8,10 +8,10 @@ from redsched.decide.scoring.demand import taken_by
 from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import NotFound, RedschedError, TooHard
 from redsched.model import CLAIMS, Amounts, HostReport, Request
+from redsched.model.records.plans import AddingPlan, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.plans import adding, leaving
 from redsched.scheduler.plans.capacity import MAX_PLACES, capacity
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.selection.references import undeclared_in
 
 T = TypeVar("T")

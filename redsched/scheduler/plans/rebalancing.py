@@ -9,11 +9,11 @@ from redsched.decide.plugins.registry import multipliers
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.errors import ClaimState, Conflict, InvalidRequest, NotFound
 from redsched.model import HELD, Claim, Request
+from redsched.model.records.plans import Aim, Move, RebalancePlan
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.making_room import RoomMaker, relates_places
 from redsched.scheduler.plans.movers import Mover
 from redsched.scheduler.plans.relocation import Relocation
-from redsched.scheduler.plans.results import Aim, Move, RebalancePlan
 
 PACK = "pack"
 """The policy by which claims that make room choose their targets."""

@@ -13,6 +13,7 @@ from redsched.decide.lost_members import followers_on
 from redsched.decide.recovery import before_reservations
 from redsched.errors import ClaimState, Conflict, NotFound, NoValidHost
 from redsched.model import ENDING_OR_ENDED, HELD, Claim, ClaimStatus, GangOnExit, Hints, Request
+from redsched.model.records.plans import PlannedMove
 from redsched.scheduler.claims.deciding import as_if_left
 from redsched.scheduler.claims.gang_relations import (
     Held,
@@ -26,7 +27,6 @@ from redsched.scheduler.claims.single_request import elsewhere, single_claim_req
 from redsched.scheduler.hosts.drain_group import GroupTarget, as_gang, leaves_as_a_whole, refuse_group
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.results import PlannedMove
 from redsched.scheduler.selection.references import undeclared_in
 from redsched.scheduler.selection.refusal import refusal_text
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from redsched import aio
 from redsched.errors import ClaimState, Conflict, NotFound, TooHard, Unavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
+from redsched.model.records.plans import AppliedMove, Move
 from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.plans.results import AppliedMove, Move
 
 PAUSE_S = 0.2
 """How often it is looked whether the work of a moved claim runs."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_COUNT, HostReport, Request
+from redsched.model.records.plans import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.validation import check_topology
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
@@ -27,7 +28,6 @@ from redsched.scheduler.plans.questions import (
     times_within,
 )
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
-from redsched.scheduler.plans.results import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.selection.references import with_hints
 from redsched.settings import Settings

@@ -17,11 +17,12 @@ from redsched.model import (
     OnExit,
     Placement,
     Reason,
+    ReasonCount,
 )
 from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, Page
 from redsched.schema.answer import Answer, From
 from redsched.schema.problem import members
-from redsched.schema.responses.problems import Problem, ReasonCount
+from redsched.schema.responses.problems import Problem
 from redsched.schema.responses.selections import Alternate, RankedHostAnswer
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypeAliasType
 
 from redsched import scheduler
-from redsched.model import Amounts
+from redsched.model import Amounts, ReasonCount
 from redsched.model.kept_for import KeptFor
 from redsched.schema.answer import Answer, From
 
@@ -32,13 +32,6 @@ class FieldError(BaseModel):
 
     field: str
     message: str
-
-
-class ReasonCount(Answer, shows=scheduler.ReasonCount):
-    """The number of hosts excluded for one reason."""
-
-    reason: str
-    hosts: int
 
 
 class KeptForAnswer(Answer, shows=KeptFor):

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.model import Amounts, ClaimStatus
+from redsched.model import Amounts, ClaimStatus, ReasonCount
 from redsched.scheduler import Check, ClosedHost, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
-from redsched.schema.responses.problems import KeptForAnswer, Miss, PlacesMissAnswer, ReasonCount
+from redsched.schema.responses.problems import KeptForAnswer, Miss, PlacesMissAnswer
 from redsched.schema.responses.quotas import ExceededAnswer
 
 

@@ -19,7 +19,7 @@ from tests.api.parts import check_problem, put_host
 from tests.support.openapi import openapi_document
 
 DOCUMENT = openapi_document()
-MODELS = {model.__name__: model for model in models()}
+MODELS = {model.__name__: model for model, _ in models()}
 OPERATIONS = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
 EXAMPLES = [
     (path, method, name, media_type, example["value"])

@@ -18,10 +18,10 @@ from redsched.model import (
     Request,
     ServerGroup,
 )
+from redsched.model.records.plans import Aim, LeavingPlan
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.plans import leaving, merging
 from redsched.scheduler.plans.questions import LeavingQuestion
-from redsched.scheduler.plans.results import Aim, LeavingPlan
 from tests.scheduler.plans.parts import archive, claim, copy, host, plans
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.counted_claims import group

@@ -12,10 +12,10 @@ from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import ClaimState, InvalidRequest, NotFound
 from redsched.model import Claim, Group, GroupPolicy, HostReport, Request, ServerGroup, Spread
 from redsched.model.claims import LOCAL
+from redsched.model.records.plans import Aim, Move, RebalancePlan
 from redsched.scheduler.plans.movers import Mover
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.scheduler.plans.relocation import Relocation
-from redsched.scheduler.plans.results import Aim, Move, RebalancePlan
 from tests.scheduler.plans.parts import MILLI, archive, claim, copy, host, plans
 
 SMALL, LARGE = Request({"VCPU": 2}), Request({"VCPU": 8})

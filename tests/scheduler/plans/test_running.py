@@ -9,10 +9,10 @@ import pytest
 from redsched import aio
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unavailable
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.records.plans import Aim, AppliedMove, Move
 from redsched.scheduler import Scheduler
 from redsched.scheduler.plans import service
 from redsched.scheduler.plans.rebalancing import VerifyQuestion
-from redsched.scheduler.plans.results import Aim, AppliedMove, Move
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.waiting import patience_s, wait_until
 

@@ -10,12 +10,12 @@ import pytest
 from redsched import aio
 from redsched.errors import InvalidRequest, NotFound, PlannerBusy, TooHard
 from redsched.model import GangMember, Hints, HostReport, HostStatus, Inventory, Relation, RelationType, Request
+from redsched.model.records.plans import Aim, CapacityPlan, RebalancePlan
 from redsched.scheduler import Scheduler
 from redsched.scheduler.planning.planner import MAX_WAITING
 from redsched.scheduler.plans import live, service
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.questions import is_cut, is_late
-from redsched.scheduler.plans.results import Aim, CapacityPlan, RebalancePlan
 from redsched.settings import Settings
 from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.conftest import report_of

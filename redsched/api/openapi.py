@@ -46,6 +46,7 @@ from redsched.errors import (
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.model.records.status import StatusReport
 from redsched.schema import examples, requests, responses
 from redsched.schema.parsing import adapter
 from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
@@ -162,7 +163,7 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-RECORDS = (AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan)
+RECORDS = (AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan, StatusReport)
 """What routes answer with as it is."""
 
 

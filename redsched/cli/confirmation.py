@@ -15,7 +15,7 @@ from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
 from redsched.scheduler import BulkResult, Page
-from redsched.scheduler.status.results import counted, named
+from redsched.scheduler.status.wording import counted, named
 
 NOT_CONFIRMED = 130
 """The exit code if the answer is not yes: the same as that of Ctrl-C."""

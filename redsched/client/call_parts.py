@@ -1,7 +1,7 @@
 """Parts of calls: queries, lists page by page, and how replies are read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
@@ -50,8 +50,9 @@ _FIELDS = {one.name for one in dataclass_fields(Request)}
 
 
 def reader(model: type[Model]) -> Read[Model]:
-    """Return the function that reads a reply. Fields that a newer API has are kept as attributes."""
-    return lambda reply: adapter(model).validate_json(reply.content, extra="allow")
+    """Return the function that reads a reply. Fields of a newer API are ignored; by a model, kept as attributes."""
+    read = adapter(model).validate_json
+    return lambda reply: read(reply.content, extra="ignore" if is_dataclass(model) else "allow")
 
 
 def reader_if_any(model: type[Model]) -> Read[Model | None]:

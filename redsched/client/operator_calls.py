@@ -9,6 +9,7 @@ from redsched.client.call_parts import Names, Pages, pages, path_of, query, read
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.model.records.status import StatusReport
 from redsched.schema.responses import (
     AcceptedAnswer,
     AggregateAnswer,
@@ -22,16 +23,15 @@ from redsched.schema.responses import (
     ServerGroupsAnswer,
     SharedPoolAnswer,
     SharedPoolsAnswer,
-    StatusAnswer,
 )
 
 PLAN_S = 120.0
 """How long a plan may take, beyond an ordinary reply."""
 
 
-def status() -> Call[StatusAnswer]:
+def status() -> Call[StatusReport]:
     """Return what runs, and what is wrong or stuck."""
-    return Call("GET", "/v1/status", reader(StatusAnswer))
+    return Call("GET", "/v1/status", reader(StatusReport))
 
 
 def capacity(by: str = "") -> Call[list[CapacityRowAnswer]]:

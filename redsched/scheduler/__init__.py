@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Unplaced,
         WithoutDomain,
     )
+    from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
     from redsched.scheduler.queries import CapacityBy, ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
         AggregateView,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
         UsageRow,
     )
     from redsched.scheduler.scheduler import Scheduler
-    from redsched.scheduler.status.results import CellStatus, StatusProblem, StatusReport
     from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
     from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
 
@@ -142,7 +142,7 @@ _MODULES = {
     "CapacityBy": "redsched.scheduler.queries",
     "CapacityPlan": "redsched.model.records.plans",
     "CapacityRow": "redsched.scheduler.results",
-    "CellStatus": "redsched.scheduler.status.results",
+    "CellStatus": "redsched.model.records.status",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
     "ClaimCost": "redsched.scheduler.results",
@@ -187,8 +187,8 @@ _MODULES = {
     "SharedPoolView": "redsched.scheduler.results",
     "SlotView": "redsched.scheduler.results",
     "Stats": "redsched.scheduler.results",
-    "StatusProblem": "redsched.scheduler.status.results",
-    "StatusReport": "redsched.scheduler.status.results",
+    "StatusProblem": "redsched.model.records.status",
+    "StatusReport": "redsched.model.records.status",
     "Unplaced": "redsched.model.records.plans",
     "UsageBy": "redsched.scheduler.queries",
     "UsageRow": "redsched.scheduler.results",

@@ -18,7 +18,7 @@ from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live
-from redsched.scheduler.status.results import counted, duration
+from redsched.scheduler.status.wording import counted, duration
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by

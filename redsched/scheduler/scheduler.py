@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage
     from redsched.decide import Explanation
     from redsched.decide.work_limit import WorkLimit
+    from redsched.model.records.status import StatusReport
     from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
-    from redsched.scheduler.status.results import StatusReport
 
 MAX_LAG_S = 5.0
 READY_S = 2.0

@@ -410,7 +410,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
     "TextNamesAnswer": {"missing": ["alternates:6f1c"]},
     "TextsAnswer": {"texts": {"alternates:6f1c": "h3 h4"}},
-    "StatusAnswer": STATUS,
+    "StatusReport": STATUS,
     "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
 }
 """Examples by the name of the response model. `tests/api/http/test_openapi.py` validates each against its schema."""

@@ -7,6 +7,7 @@ from pydantic_core import from_json, to_json
 
 from redsched.api.openapi import RECORDS
 from redsched.model.records.plans import LeavingPlan
+from redsched.model.records.status import StatusReport
 from redsched.schema.examples import ANSWERS
 from redsched.schema.parsing import adapter, json_of
 
@@ -22,3 +23,10 @@ def test_a_record_that_was_read_is_written_as_it_was(record: Any) -> None:
 def test_fields_of_a_newer_release_are_ignored() -> None:
     example, read = ANSWERS["LeavingPlan"], adapter(LeavingPlan).validate_json
     assert read(to_json({**example, "more": 1})) == read(to_json(example))
+
+
+def test_an_order_that_means_something_is_kept() -> None:
+    """JSON objects keep the order of a Mapping, such as the states of claims in a status."""
+    cell = {**ANSWERS["StatusReport"]["cells"][0], "claims": {"starting": 1, "active": 2}}
+    read: StatusReport = adapter(StatusReport).validate_python({**ANSWERS["StatusReport"], "cells": [cell]})
+    assert list(read.cells[0].claims) == ["starting", "active"]

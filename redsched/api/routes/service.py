@@ -8,7 +8,8 @@ from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
 from redsched.api.routes.common import caller, refuse_query, scheduler
 from redsched.errors import InvalidRequest
-from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer, StatusAnswer
+from redsched.model.records.status import StatusReport
+from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer
 
 router = APIRouter(tags=["service"])
 
@@ -32,14 +33,14 @@ async def get_about(request: Request) -> Response:
     )
 
 
-@router.get("/v1/status", summary="Get the status", responses=answers({200: StatusAnswer}, InvalidRequest))
+@router.get("/v1/status", summary="Get the status", responses=answers({200: StatusReport}, InvalidRequest))
 async def get_status(request: Request) -> Response:
     """Return the state of the store and of all cells, and what is wrong or stuck, with the commands that help.
 
     The response is 200 also if something is wrong: `healthy` is false then.
     """
     refuse_query(request)
-    return responses.answer(StatusAnswer.of(await scheduler(request).status()))
+    return responses.answered(await scheduler(request).status())
 
 
 @router.get("/healthz", summary="Check liveness", responses=answers({200: HealthAnswer}, store=False))

@@ -13,7 +13,7 @@ from redsched.cli.natural import in_names, natural
 from redsched.cli.top.reading import HostState, State
 from redsched.model import Claim, HostCondition
 from redsched.scheduler import CapacityRow, EventView, HostView
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 
 BAR, LEAST_BAR = 24, 10
 CLAIMED, EXTERNAL, FREE = "█", "▒", "·"

@@ -8,7 +8,7 @@ from redsched.cli import progress, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import Problem
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema.responses.audit import AuditAnswer
 
 BROKEN = 1

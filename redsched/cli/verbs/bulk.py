@@ -17,7 +17,7 @@ from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")

@@ -21,7 +21,7 @@ from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody

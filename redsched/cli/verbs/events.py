@@ -15,7 +15,7 @@ from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, fil
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.scheduler import EventFilter, EventView, Page
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema import responses
 
 EVERY_S = 0.5

@@ -17,7 +17,7 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
 from redsched.scheduler import HostView, SlotView
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema import responses
 from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 

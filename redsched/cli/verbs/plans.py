@@ -16,7 +16,7 @@ from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema.parsing import json_of
 
 if TYPE_CHECKING:

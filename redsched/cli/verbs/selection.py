@@ -26,7 +26,7 @@ from redsched.model.kept_for import KeptFor
 from redsched.model.validation import check_name
 from redsched.model.workload import GPU_SHARES
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")

@@ -7,9 +7,10 @@ from redsched.cli import formats, tables
 from redsched.cli.fleet import with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
+from redsched.model.records.status import ClosedHost, HostCounts, ServerStatus
 from redsched.model.units import mib
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport
-from redsched.scheduler.status.results import ClosedHost, HostCounts, ServerStatus, counted, duration
+from redsched.scheduler.status.wording import counted, duration
 
 UNHEALTHY = 1
 COLUMNS = 80
@@ -28,9 +29,9 @@ def status(as_json: AsJson = False, where: Where = ANYWHERE) -> int:
     """
     report = with_fleet(where, lambda s: s.status(), read_only=True)
     if as_json:
-        from redsched.schema.responses import StatusAnswer
+        from redsched.schema.parsing import json_of
 
-        tables.show_json(StatusAnswer.of(report))
+        tables.show_json(json_of(report))
     else:
         print("\n".join(_screen(report)))
     return 0 if report.healthy else UNHEALTHY

@@ -11,7 +11,7 @@ from redsched.model.validation import check_name
 from redsched.scheduler.agents.inbox_feed import InboxFeed
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
-from redsched.scheduler.status.results import raise_command
+from redsched.scheduler.status.wording import raise_command
 from redsched.store.cell import CellStore
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import REQUEST, alternates_from, alternates_name, texts_of

@@ -16,7 +16,7 @@ from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live, status_from
 from redsched.scheduler.results import Problem, RepairKind
-from redsched.scheduler.status.results import counted
+from redsched.scheduler.status.wording import counted
 from redsched.store.commands.base import CHUNK
 
 log = logs.get_logger(__name__)

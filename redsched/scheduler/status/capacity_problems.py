@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.results import StatusProblem, counted, problem_about
+from redsched.scheduler.status.wording import counted, problem_about
 from redsched.store.codec.keys import Kind
 
 MAX_SLOTS = 3

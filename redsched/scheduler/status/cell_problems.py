@@ -3,21 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from redsched.model import Reason, Token
+from redsched.model.records.status import StatusProblem
 from redsched.model.tokens import began_ms
 from redsched.scheduler.status.capacity_problems import over_capacity, unusable
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.fencing_problems import fencing_problems
 from redsched.scheduler.status.host_problems import down, lost, returned
-from redsched.scheduler.status.results import (
-    StatusProblem,
-    are,
-    counted,
-    duration,
-    named,
-    problem_about,
-    raise_command,
-)
 from redsched.scheduler.status.rule_problems import rule_broken
+from redsched.scheduler.status.wording import are, counted, duration, named, problem_about, raise_command
 from redsched.store.commands.status import Notification
 
 WAITS_MS = 60_000

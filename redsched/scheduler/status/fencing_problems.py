@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
+from redsched.scheduler.status.wording import MAX_NAMED, counted, duration, named
 from redsched.store.commands.fencing import FencingNote, Held, HeldNote
 
 HELD_MS = 15_000

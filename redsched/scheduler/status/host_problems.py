@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from redsched.model import HostStatus
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.fencing_problems import fencing_advice
-from redsched.scheduler.status.results import StatusProblem, are, counted, duration, named, problem_about
+from redsched.scheduler.status.wording import are, counted, duration, named, problem_about
 from redsched.store.commands.status import HostHead
 
 MANY_DOWN = 3

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.status.broken_rules import BrokenRule
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.results import StatusProblem, counted, named, problem_about
+from redsched.scheduler.status.wording import counted, named, problem_about
 
 MAX_SHOWN = 3
 """How many groups, and how many members of each, are named."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redsched.scheduler.status.results import ServerStatus, StatusProblem, counted
+from redsched.model.records.status import ServerStatus, StatusProblem
+from redsched.scheduler.status.wording import counted
 from redsched.settings import Settings
 from redsched.store.client.durability import durability_of
 from redsched.store.store import KEEPS, is_full

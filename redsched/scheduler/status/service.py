@@ -11,11 +11,7 @@ from collections.abc import Iterator
 from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model import HostStatus
-from redsched.scheduler.cells import Cells
-from redsched.scheduler.status import cell_problems
-from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts, with_unplaced
-from redsched.scheduler.status.results import (
-    MAX_NAMED,
+from redsched.model.records.status import (
     AuditStatus,
     CellStatus,
     ClosedHost,
@@ -24,7 +20,11 @@ from redsched.scheduler.status.results import (
     ServerStatus,
     StatusReport,
 )
+from redsched.scheduler.cells import Cells
+from redsched.scheduler.status import cell_problems
+from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts, with_unplaced
 from redsched.scheduler.status.servers import problems_of, server_of
+from redsched.scheduler.status.wording import MAX_NAMED
 from redsched.settings import Settings
 from redsched.store.commands.status import AuditNote, HostHead
 from redsched.store.store import Store
@@ -99,6 +99,7 @@ def _hosts(facts: CellFacts) -> HostCounts:
     written_off = sum(one.is_written_off for one in facts.hosts)
     statuses = Counter(one.status for one in facts.hosts)
     slowest = max(up, key=lambda one: _unheard_ms(one, facts.now_ms), default=None)
+    agents = Counter(one.agent_version for one in facts.hosts if one.has_agent)
     return HostCounts(
         total=len(facts.hosts),
         up=len(up),
@@ -108,7 +109,7 @@ def _hosts(facts: CellFacts) -> HostCounts:
         disabled=statuses["disabled"],
         draining=statuses["draining"],
         with_agent=sum(one.has_agent for one in facts.hosts),
-        agent_versions=Counter(one.agent_version for one in facts.hosts if one.has_agent),
+        agent_versions=dict(sorted(agents.items())),
         slowest="" if slowest is None else slowest.name,
         slowest_ms=0 if slowest is None else _unheard_ms(slowest, facts.now_ms),
     )

@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         HealthAnswer,
         ReadyAnswer,
     )
-    from redsched.schema.responses.status import StatusAnswer
 
 __all__ = [
     "AboutAnswer",
@@ -147,7 +146,6 @@ __all__ = [
     "SharedPoolAnswer",
     "SharedPoolsAnswer",
     "SlotAnswer",
-    "StatusAnswer",
     "TextNamesAnswer",
     "TextsAnswer",
     "UnmovableAnswer",

@@ -11,8 +11,8 @@ from redsched.model import Request
 from redsched.scheduler import Scheduler, StatusReport
 from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.status import cell_problems, facts
-from redsched.scheduler.status.results import duration, named
 from redsched.scheduler.status.servers import problems_of, server_of
+from redsched.scheduler.status.wording import duration, named
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore

@@ -45,6 +45,7 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
+from redsched.model.records.capacity import Capacity
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.records.status import StatusReport
 from redsched.schema import examples, requests, responses
@@ -163,7 +164,7 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-RECORDS = (AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan, StatusReport)
+RECORDS = (AddingPlan, Applied, Capacity, CapacityPlan, LeavingPlan, RebalancePlan, StatusReport)
 """What routes answer with as it is."""
 
 

@@ -8,6 +8,7 @@ import httpx
 from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
+from redsched.model.records.capacity import Capacity, CapacityRow
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.records.status import StatusReport
 from redsched.schema.responses import (
@@ -16,8 +17,6 @@ from redsched.schema.responses import (
     AggregatesAnswer,
     BulkAnswer,
     BulkClaimAnswer,
-    CapacityAnswer,
-    CapacityRowAnswer,
     QuotaAnswer,
     ServerGroupAnswer,
     ServerGroupsAnswer,
@@ -34,12 +33,12 @@ def status() -> Call[StatusReport]:
     return Call("GET", "/v1/status", reader(StatusReport))
 
 
-def capacity(by: str = "") -> Call[list[CapacityRowAnswer]]:
+def capacity(by: str = "") -> Call[tuple[CapacityRow, ...]]:
     """Return how much there is, claimed and free by class, and by `zone`, `aggregate`, `project` or `consumer`.
 
     Tenants get what is free to each of their projects, within its quota.
     """
-    read = reader(CapacityAnswer)
+    read = reader(Capacity)
     return Call("GET", "/v1/capacity", lambda content: read(content).capacity, query(by=by))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss, RankedHost, ReasonCount
     from redsched.model import Exceeded
+    from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
     from redsched.model.records.plans import (
         AddingPlan,
         Aim,
@@ -23,17 +24,15 @@ if TYPE_CHECKING:
         WithoutDomain,
     )
     from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
-    from redsched.scheduler.queries import CapacityBy, ClaimFilter, EventFilter, UsageBy, usage_by
+    from redsched.scheduler.queries import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
         AggregateView,
         AuditReport,
         BulkOutcome,
         BulkPage,
         BulkResult,
-        CapacityRow,
         Change,
         ClaimCost,
-        ClassCapacity,
         DrainState,
         Effort,
         EventView,
@@ -70,6 +69,7 @@ __all__ = [
     "BulkOutcome",
     "BulkPage",
     "BulkResult",
+    "Capacity",
     "CapacityBy",
     "CapacityPlan",
     "CapacityRow",
@@ -139,16 +139,17 @@ _MODULES = {
     "BulkOutcome": "redsched.scheduler.results",
     "BulkPage": "redsched.scheduler.results",
     "BulkResult": "redsched.scheduler.results",
-    "CapacityBy": "redsched.scheduler.queries",
+    "Capacity": "redsched.model.records.capacity",
+    "CapacityBy": "redsched.model.records.capacity",
     "CapacityPlan": "redsched.model.records.plans",
-    "CapacityRow": "redsched.scheduler.results",
+    "CapacityRow": "redsched.model.records.capacity",
     "CellStatus": "redsched.model.records.status",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
     "ClaimCost": "redsched.scheduler.results",
     "ClaimFilter": "redsched.scheduler.queries",
     "ClassAmounts": "redsched.model.records.plans",
-    "ClassCapacity": "redsched.scheduler.results",
+    "ClassCapacity": "redsched.model.records.capacity",
     "ClosedHost": "redsched.decide",
     "DrainState": "redsched.scheduler.results",
     "Effort": "redsched.scheduler.results",

@@ -154,12 +154,3 @@ def usage_by(text: str) -> tuple[UsageBy, ...]:
             f"by {unknown[0][:80]!r} is not a key to sum by: use one or more of {known}, separated by commas"
         )
     return tuple(UsageBy(name) for name in names)
-
-
-class CapacityBy(StrEnum):
-    """What amounts are summed by, besides their class."""
-
-    ZONE = "zone"
-    AGGREGATE = "aggregate"
-    PROJECT = "project"
-    CONSUMER = "consumer"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from redsched import tracing
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
+from redsched.model.records.capacity import CapacityBy, CapacityRow
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
-from redsched.scheduler.queries import CapacityBy, UsageBy
+from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.results import (
     AUDIT_SCOPES,
     AuditReport,
-    CapacityRow,
     Change,
     Fenced,
     Finding,

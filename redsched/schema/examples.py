@@ -309,7 +309,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "next": "1~c1:1795251499598-651f2cc8:203~~h17:6f1c",
         "watch": "/v1/claims?project=web&state=ending",
     },
-    "CapacityAnswer": {
+    "Capacity": {
         "by": "zone",
         "capacity": [
             {

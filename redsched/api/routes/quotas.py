@@ -11,9 +11,10 @@ from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
+from redsched.model.records.capacity import Capacity
 from redsched.scheduler import QuotaView, usage_by
 from redsched.schema.requests.queries import CapacityQuery, UsageQuery
-from redsched.schema.responses import CapacityAnswer, QuotaAnswer, QuotasAnswer, UsageAnswer
+from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
 
@@ -48,7 +49,7 @@ async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> 
     return responses.answer(UsageAnswer.of(rows))
 
 
-@router.get("/capacity", summary="Get capacity", responses=answers({200: CapacityAnswer}, InvalidRequest))
+@router.get("/capacity", summary="Get capacity", responses=answers({200: Capacity}, InvalidRequest))
 async def get_capacity(request: Request, query: Annotated[CapacityQuery, Query()]) -> Response:
     """Return by class how much there is, is claimed and is free, and the most one claim can take; `by` adds rows.
 
@@ -56,4 +57,4 @@ async def get_capacity(request: Request, query: Annotated[CapacityQuery, Query()
     """
     who = caller(request)
     rows = await scheduler(request).capacity(restrict.capacity_by(who, query.by), restrict.visible_projects(who))
-    return responses.answer(CapacityAnswer.of_rows(query.by, rows))
+    return responses.answered(Capacity(query.by, rows))

@@ -123,4 +123,4 @@ class RemoteFleet(Part):
 
     async def capacity(self, by: CapacityBy | None = None) -> tuple[CapacityRow, ...]:
         """Return the amounts of all hosts by class, and if wanted by zone, aggregate, project or consumer."""
-        return tuple([view_of(row) for row in await self.client.run(operator_calls.capacity(by or ""))])
+        return await self.client.run(operator_calls.capacity(by or ""))

@@ -11,8 +11,8 @@ from redsched.cli.fleet import with_fleet
 from redsched.cli.natural import natural
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
-from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
-from redsched.schema import responses
+from redsched.scheduler import Capacity, CapacityBy, CapacityRow, ClassCapacity
+from redsched.schema.parsing import json_of
 
 HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT")
 OF_CLAIMS = ("RESOURCE", "TOTAL", "CLAIMED")
@@ -31,7 +31,7 @@ def capacity(
     """Show how much there is, how much is claimed and free, and the most that one claim can take."""
     rows = with_fleet(where, lambda s: s.capacity(by), read_only=True)
     if as_json:
-        return tables.show_json(responses.CapacityAnswer.of_rows(by, rows))
+        return tables.show_json(json_of(Capacity(by, rows)))
     if by is None and any(row.name for row in rows):
         return tables.show_table(("PROJECT", *OF_TENANT), _of_tenant(rows), NONE)
     group = () if by is None else (by.value.upper(),)

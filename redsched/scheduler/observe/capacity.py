@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from redsched.model import CLAIMS, Claim, OneOf
+from redsched.model.records.capacity import CapacityBy, CapacityRow, ClassCapacity
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.observe.usage import claimed_by
-from redsched.scheduler.queries import CapacityBy
-from redsched.scheduler.results import CapacityRow, ClassCapacity
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from redsched.errors import NotFound
 from redsched.model import CLAIMS, Request
+from redsched.model.records.capacity import CapacityBy, CapacityRow, ClassCapacity
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.observe.capacity import amounts_of_shared_pools, by_claims, sums_of
 from redsched.scheduler.observe.usage import claimed_by
-from redsched.scheduler.queries import CapacityBy
-from redsched.scheduler.results import CapacityRow, ClassCapacity
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
@@ -81,7 +80,7 @@ def _within(found: Mapping[str, ClassCapacity], used: Mapping[str, int], limits:
     """Return the amounts of classes as far as the limits of a project admit them."""
     may_claim = used.get(CLAIMS, 0) < limits.get(CLAIMS, used.get(CLAIMS, 0) + 1)
     classes: Classes = {}
-    for name, one in found.items():
+    for name, one in sorted(found.items()):
         claimed = used.get(name, 0)
         total = min(one.total, limits.get(name, one.total))
         left = one.free if name not in limits else max(0, limits[name] - claimed)

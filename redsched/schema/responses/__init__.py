@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         TextNamesAnswer,
         TextsAnswer,
     )
-    from redsched.schema.responses.capacity import CapacityAnswer, CapacityRowAnswer
     from redsched.schema.responses.claims import (
         AcceptedClaimAnswer,
         BulkAnswer,
@@ -98,8 +97,6 @@ __all__ = [
     "AttestedAnswer",
     "BulkAnswer",
     "BulkClaimAnswer",
-    "CapacityAnswer",
-    "CapacityRowAnswer",
     "ChangeAnswer",
     "CheckAnswer",
     "ClaimAnswer",

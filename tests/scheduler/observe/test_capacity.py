@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Pool, Request, SharedPool
+from redsched.model.records.capacity import CapacityBy, ClassCapacity
 from redsched.scheduler import Scheduler
-from redsched.scheduler.queries import CapacityBy
-from redsched.scheduler.results import ClassCapacity
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from tests.scheduler.conftest import report_all

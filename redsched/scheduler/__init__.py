@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss, RankedHost, ReasonCount
     from redsched.model import Exceeded
+    from redsched.model.records.audit import AuditReport, Problem
     from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
     from redsched.model.records.plans import (
         AddingPlan,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.queries import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
         AggregateView,
-        AuditReport,
         BulkOutcome,
         BulkPage,
         BulkResult,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         HostView,
         Page,
         PoolView,
-        Problem,
         QuotaView,
         Readiness,
         ReportResult,
@@ -135,7 +134,7 @@ _MODULES = {
     "Aim": "redsched.model.records.plans",
     "Applied": "redsched.model.records.plans",
     "AppliedMove": "redsched.model.records.plans",
-    "AuditReport": "redsched.scheduler.results",
+    "AuditReport": "redsched.model.records.audit",
     "BulkOutcome": "redsched.scheduler.results",
     "BulkPage": "redsched.scheduler.results",
     "BulkResult": "redsched.scheduler.results",
@@ -171,7 +170,7 @@ _MODULES = {
     "Page": "redsched.scheduler.results",
     "PlannedMove": "redsched.model.records.plans",
     "PoolView": "redsched.scheduler.results",
-    "Problem": "redsched.scheduler.results",
+    "Problem": "redsched.model.records.audit",
     "QuotaView": "redsched.scheduler.results",
     "RankedHost": "redsched.decide",
     "Readiness": "redsched.scheduler.results",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from redsched import tracing
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
+from redsched.model.records.audit import AuditReport
 from redsched.model.records.capacity import CapacityBy, CapacityRow
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
@@ -17,7 +18,6 @@ from redsched.scheduler.observe.delays import FeedLag
 from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.results import (
     AUDIT_SCOPES,
-    AuditReport,
     Change,
     Fenced,
     Finding,

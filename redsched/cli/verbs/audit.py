@@ -9,7 +9,7 @@ from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import Problem
 from redsched.scheduler.status.wording import counted
-from redsched.schema.responses.audit import AuditAnswer
+from redsched.schema.parsing import json_of
 
 BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")
@@ -29,7 +29,7 @@ def audit(
     with progress.shown("repairing" if repair else "auditing"):
         report = with_scheduler(url, lambda s: s.repair() if repair else s.audit(), read_only=not repair)
     if as_json:
-        tables.show_json(AuditAnswer.of(report))
+        tables.show_json(json_of(report))
     else:
         print(f"audited {counted(report.hosts, 'host')} and {counted(report.claims, 'claim')}")
         tables.show_table(HEADS, map(_row, report.problems), "all is well")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from redsched.cache.entries import GroupState
 from redsched.model import ClaimStatus
+from redsched.model.records.audit import AuditReport, Problem
 from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
@@ -24,7 +25,6 @@ from redsched.scheduler.audit.recheck import LOOKS, confirmed, with_repaired
 from redsched.scheduler.audit.repair import repair_problems
 from redsched.scheduler.audit.snapshot import read_cell
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport, Problem
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import AuditedHost, Clock
 

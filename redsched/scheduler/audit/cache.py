@@ -11,8 +11,8 @@ from redsched.cache.declared import Declared
 from redsched.cache.diff import describe
 from redsched.cache.reading import names_of, read_into
 from redsched.cache.updater import ReplicaUpdater
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import in_order, paced
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.keys import Kind
 
 CHUNK = 10

@@ -8,11 +8,11 @@ the object counts exactly these claims; otherwise nothing can be concluded.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, parse_int, split_slot
 from redsched.pacing import in_order, paced
 from redsched.scheduler.audit.hosts import BEYOND_RANGE
 from redsched.scheduler.quotas.usage import usage_of
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.fields import AMOUNT, COUNTED, placement_fields

@@ -11,11 +11,11 @@ from functools import partial
 
 from redsched import aio, logs
 from redsched.model import HostStatus
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import paced, paged
 from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live, status_from
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.scheduler.status.wording import counted
 from redsched.store.commands.base import CHUNK
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from redsched.model import LEASED, ClaimStatus
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, parse_int
 from redsched.pacing import paced
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
 from redsched.store.codec.results import AuditedHost, Clock
 

@@ -13,10 +13,10 @@ from itertools import chain
 
 from redsched import aio, logs
 from redsched.model import Claim
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells, made_for
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.scheduler.selection.claim_ids import BOUND_MS
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome

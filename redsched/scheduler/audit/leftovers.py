@@ -6,10 +6,10 @@ They are read one after the other, so a finding is a suspicion until the next pa
 from collections.abc import AsyncIterator, Iterator
 
 from redsched.model import HELD, LEASED, ClaimStatus, EndReason
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.model.validation import parse_int
 from redsched.pacing import paced
 from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of
-from redsched.scheduler.results import Problem, RepairKind
 
 RUNS = "its work may run: --repair ends it for good, and its host, should it come back, stops the work"
 HOST_KEYS = ("claims", "attributes", "inbox")

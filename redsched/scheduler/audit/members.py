@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from redsched.cache.entries import GroupState
 from redsched.model import HELD
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import paced
 from redsched.scheduler.audit.counts import SharedObjects, mark
 from redsched.scheduler.audit.hosts import Load
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import COUNTED, WRITTEN_OFF
 from redsched.store.codec.keys import Kind

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import replace
 from typing import Protocol
 
-from redsched.scheduler.results import Problem
+from redsched.model.records.audit import Problem
 
 LOOKS = 3
 """A finding that spans several reads is a problem if this many audits in a row find it."""

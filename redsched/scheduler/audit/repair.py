@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from redsched import logs
 from redsched.model import ClaimStatus
+from redsched.model.records.audit import Problem, RepairKind
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.recheck import reason_of
 from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of, read_cell
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import claim_from

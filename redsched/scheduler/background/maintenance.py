@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import ceil
 
 from redsched import aio, logs
+from redsched.model.records.audit import AuditReport, Problem
 from redsched.scheduler.audit.audit import repair_between, repair_cell, repair_replica, with_problems
 from redsched.scheduler.background.announcer import EVERY_S, Announcer
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport, Finding, Problem
+from redsched.scheduler.results import Finding
 from redsched.settings import Settings
 from redsched.store.commands.status import AuditNote
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostReport, HostStatus, Inventory, Request
+from redsched.model.records.audit import RepairKind
 from redsched.scheduler import Problem, Scheduler
 from redsched.scheduler.audit import homes
 from redsched.scheduler.audit.homes import audit_homes
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import RepairKind
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.support.builders.cells import lapse, new_epoch, nothing_written, raw_client

@@ -9,12 +9,12 @@ import pytest
 from redsched.errors import StaleToken
 from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Request
 from redsched.model.claims import LOCAL
+from redsched.model.records.audit import RepairKind
 from redsched.scheduler import EventFilter, Problem, Scheduler
 from redsched.scheduler.audit import ids
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import RepairKind
 from redsched.scheduler.selection.claim_ids import claim_id_in
 from redsched.settings import Settings
 from redsched.store.commands.bindings import BindingCommands

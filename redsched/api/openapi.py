@@ -46,9 +46,12 @@ from redsched.errors import (
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.records.capacity import Capacity
+from redsched.model.records.declared import Usage
+from redsched.model.records.hosts import DrainProgress
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.records.status import StatusReport
 from redsched.schema import examples, requests, responses
+from redsched.schema.pages import PAGES
 from redsched.schema.parsing import adapter
 from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
@@ -164,7 +167,18 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-RECORDS = (AddingPlan, Applied, Capacity, CapacityPlan, LeavingPlan, RebalancePlan, StatusReport)
+RECORDS: tuple[Any, ...] = (
+    AddingPlan,
+    Applied,
+    Capacity,
+    CapacityPlan,
+    DrainProgress,
+    LeavingPlan,
+    RebalancePlan,
+    StatusReport,
+    Usage,
+    *(one.record for one in PAGES),
+)
 """What routes answer with as it is."""
 
 
@@ -172,7 +186,7 @@ def models() -> list[tuple[Any, JsonSchemaMode]]:
     """Return what the document describes: what requests are read as, and what responses are written from."""
     found = [one for module in (agents, declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
-    shown = [*(getattr(responses, name) for name in responses.__all__), *RECORDS]
+    shown = [*(getattr(responses, name) for name in responses.__all__), *RECORDS, *(one.type for one in PAGES)]
     read: JsonSchemaMode = "validation"
     return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, *bodies)] + [
         (one, "serialization") for one in shown

@@ -1,17 +1,26 @@
 """Responses of routes: JSON or empty."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from redsched.model.records.pages import Page
+from redsched.schema.pages import PageOf
 from redsched.schema.parsing import adapter
 
+T = TypeVar("T")
 
-def answered(record: Any) -> Response:
+
+def answered(record: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a record as a JSON response."""
-    return Response(adapter(type(record)).dump_json(record), media_type="application/json")
+    return Response(adapter(type(record)).dump_json(record), status, headers, "application/json")
+
+
+def listed(pages: PageOf[T], page: Page[T]) -> Response:
+    """Return a page of records as a JSON response."""
+    return Response(pages.json(page), media_type="application/json")
 
 
 def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

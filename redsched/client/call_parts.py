@@ -12,7 +12,9 @@ import httpx
 from redsched.client.exchange import Call, Query, Read
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.records.pages import Page
 from redsched.model.validation import check_name
+from redsched.schema.pages import PageOf
 from redsched.schema.parsing import adapter
 
 T = TypeVar("T")
@@ -20,14 +22,6 @@ Model = TypeVar("Model")
 Names = str | Iterable[str]
 Asked = Request | Mapping[str, int]
 """A request, or its amounts by class."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """A page of a list. `next` is the `after` of the next page, None on the last one."""
-
-    items: Sequence[T]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +69,20 @@ def pages(
     def page(reply: httpx.Response) -> Page[T]:
         found = read(reply)
         following: str | None = getattr(found, "next")  # noqa: B009 - every page has it
-        return Page(items(found), following)
+        return Page(tuple(items(found)), following)
 
     def after(position: str) -> Call[Page[T]]:
         return Call(method, path, page, [*filters, *query(after=position or first)], is_repeatable=True)
+
+    return Pages(after)
+
+
+def listed(path: str, filters: Query, kind: PageOf[T], first: str = "") -> Pages[T]:
+    """Return a list of records at a path. `first`: where it begins."""
+
+    def after(position: str) -> Call[Page[T]]:
+        asked = [*filters, *query(after=position or first)]
+        return Call("GET", path, lambda reply: kind.read(reply.content), asked, is_repeatable=True)
 
     return Pages(after)
 

@@ -7,24 +7,32 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from redsched.client.call_parts import Asked, Names, Pages, pages, path_of, query, reader, reader_if_any, request_of
+from redsched.client.call_parts import (
+    Asked,
+    Names,
+    Pages,
+    listed,
+    pages,
+    path_of,
+    query,
+    reader,
+    reader_if_any,
+    request_of,
+)
 from redsched.client.exchange import Call
 from redsched.client.results import ClaimedPlaces, Event, EventPage
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.records.declared import QuotaView, Usage, UsageRow
+from redsched.model.records.hosts import HostView
+from redsched.schema.pages import HOSTS, QUOTAS
 from redsched.schema.responses import (
     AboutAnswer,
     ClaimAnswer,
     ClaimsAnswer,
     EndingAnswer,
     ExplanationAnswer,
-    HostAnswer,
-    HostsAnswer,
-    QuotaAnswer,
-    QuotasAnswer,
     SelectionsAnswer,
-    UsageAnswer,
-    UsageRowAnswer,
 )
 
 CONFIRM_MARGIN_S = 5
@@ -185,9 +193,9 @@ def list_events(
     return pages("/v1/events", filters, EventPage, lambda page: page.events, after)
 
 
-def get_host(host: str, cell: str = "") -> Call[HostAnswer]:
+def get_host(host: str, cell: str = "") -> Call[HostView]:
     """Return a host with its slots. `cell`: needed only if two cells have a host with this name."""
-    return Call("GET", path_of("hosts", host), reader(HostAnswer), query(cell=cell))
+    return Call("GET", path_of("hosts", host), reader(HostView), query(cell=cell))
 
 
 def list_hosts(
@@ -200,7 +208,7 @@ def list_hosts(
     fits: Mapping[str, int] | None = None,
     page_size: int = 100,
     after: str = "",
-) -> Pages[HostAnswer]:
+) -> Pages[HostView]:
     """Return the hosts that match the filters, sorted by name. A label is `KEY=VALUE`. `after`: where to begin.
 
     `fits`: amounts by class that a host could give to one more claim now.
@@ -209,22 +217,22 @@ def list_hosts(
     filters = query(
         zone=zone, status=status, trait=trait, aggregate=aggregate, label=label, fits=amounts, limit=page_size
     )
-    return pages("/v1/hosts", filters, HostsAnswer, lambda page: page.hosts, after)
+    return listed("/v1/hosts", filters, HOSTS, after)
 
 
-def get_quota(project: str) -> Call[QuotaAnswer]:
+def get_quota(project: str) -> Call[QuotaView]:
     """Return the quota of a project, and its usage."""
-    return Call("GET", path_of("quotas", project), reader(QuotaAnswer))
+    return Call("GET", path_of("quotas", project), reader(QuotaView))
 
 
-def list_quotas(*, page_size: int = 100, after: str = "") -> Pages[QuotaAnswer]:
+def list_quotas(*, page_size: int = 100, after: str = "") -> Pages[QuotaView]:
     """Return all quotas, sorted by project. `after`: where to begin."""
-    return pages("/v1/quotas", query(limit=page_size), QuotasAnswer, lambda page: page.quotas, after)
+    return listed("/v1/quotas", query(limit=page_size), QUOTAS, after)
 
 
-def usage(by: Names = "class") -> Call[list[UsageRowAnswer]]:
+def usage(by: Names = "class") -> Call[tuple[UsageRow, ...]]:
     """Return the usage of all claims, summed by `class`, `zone` and `project`, as `by` names them."""
-    read = reader(UsageAnswer)
+    read = reader(Usage)
     return Call("GET", "/v1/usage", lambda content: read(content).usage, query(by=by))
 
 

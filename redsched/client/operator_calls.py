@@ -5,23 +5,18 @@ from typing import Any
 
 import httpx
 
-from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
+from redsched.client.call_parts import Names, Pages, listed, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
 from redsched.model.records.capacity import Capacity, CapacityRow
+from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.records.status import StatusReport
+from redsched.schema.pages import AGGREGATES, SERVER_GROUPS, SHARED_POOLS
 from redsched.schema.responses import (
     AcceptedAnswer,
-    AggregateAnswer,
-    AggregatesAnswer,
     BulkAnswer,
     BulkClaimAnswer,
-    QuotaAnswer,
-    ServerGroupAnswer,
-    ServerGroupsAnswer,
-    SharedPoolAnswer,
-    SharedPoolsAnswer,
 )
 
 PLAN_S = 120.0
@@ -106,9 +101,9 @@ def bulk_unshelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaim
     return _bulk("POST", "/v1/claims/unshelve", filters, dry_run=dry_run)
 
 
-def put_quota(project: str, limits: Mapping[str, int]) -> Call[QuotaAnswer]:
+def put_quota(project: str, limits: Mapping[str, int]) -> Call[QuotaView]:
     """Declare the quota of a project: limits by class, and of `claims`."""
-    return Call("PUT", path_of("quotas", project), reader(QuotaAnswer), body={"limits": dict(limits)})
+    return Call("PUT", path_of("quotas", project), reader(QuotaView), body={"limits": dict(limits)})
 
 
 def delete_quota(project: str) -> Call[None]:
@@ -116,22 +111,22 @@ def delete_quota(project: str) -> Call[None]:
     return Call("DELETE", path_of("quotas", project), _nothing)
 
 
-def get_aggregate(name: str) -> Call[AggregateAnswer]:
+def get_aggregate(name: str) -> Call[AggregateView]:
     """Return an aggregate."""
-    return Call("GET", path_of("aggregates", name), reader(AggregateAnswer))
+    return Call("GET", path_of("aggregates", name), reader(AggregateView))
 
 
-def list_aggregates(*, page_size: int = 100, after: str = "") -> Pages[AggregateAnswer]:
+def list_aggregates(*, page_size: int = 100, after: str = "") -> Pages[AggregateView]:
     """Return all aggregates, sorted by name. `after`: where to begin."""
-    return pages("/v1/aggregates", query(limit=page_size), AggregatesAnswer, lambda page: page.aggregates, after)
+    return listed("/v1/aggregates", query(limit=page_size), AGGREGATES, after)
 
 
 def put_aggregate(
     name: str, metadata: Mapping[str, str] | None = None, hosts: Collection[str] = ()
-) -> Call[AggregateAnswer]:
+) -> Call[AggregateView]:
     """Declare an aggregate: its metadata, and its hosts by name."""
     body = {"metadata": dict(metadata or {}), "hosts": sorted(hosts)}
-    return Call("PUT", path_of("aggregates", name), reader(AggregateAnswer), body=body)
+    return Call("PUT", path_of("aggregates", name), reader(AggregateView), body=body)
 
 
 def delete_aggregate(name: str, force: bool = False) -> Call[None]:
@@ -139,20 +134,19 @@ def delete_aggregate(name: str, force: bool = False) -> Call[None]:
     return Call("DELETE", path_of("aggregates", name), _nothing, query(force=force))
 
 
-def get_server_group(name: str) -> Call[ServerGroupAnswer]:
+def get_server_group(name: str) -> Call[ServerGroupView]:
     """Return a server group, with its number of members by location."""
-    return Call("GET", path_of("server-groups", name), reader(ServerGroupAnswer))
+    return Call("GET", path_of("server-groups", name), reader(ServerGroupView))
 
 
-def list_server_groups(*, page_size: int = 100, after: str = "") -> Pages[ServerGroupAnswer]:
+def list_server_groups(*, page_size: int = 100, after: str = "") -> Pages[ServerGroupView]:
     """Return all server groups, sorted by name. `after`: where to begin."""
-    filters = query(limit=page_size)
-    return pages("/v1/server-groups", filters, ServerGroupsAnswer, lambda page: page.server_groups, after)
+    return listed("/v1/server-groups", query(limit=page_size), SERVER_GROUPS, after)
 
 
-def put_server_group(name: str, body: Mapping[str, Any]) -> Call[ServerGroupAnswer]:
+def put_server_group(name: str, body: Mapping[str, Any]) -> Call[ServerGroupView]:
     """Declare a server group: `policy`, and if wanted `by`, `max_per_host` and `count_by`."""
-    return Call("PUT", path_of("server-groups", name), reader(ServerGroupAnswer), body=body)
+    return Call("PUT", path_of("server-groups", name), reader(ServerGroupView), body=body)
 
 
 def delete_server_group(name: str, force: bool = False) -> Call[None]:
@@ -160,20 +154,19 @@ def delete_server_group(name: str, force: bool = False) -> Call[None]:
     return Call("DELETE", path_of("server-groups", name), _nothing, query(force=force))
 
 
-def get_shared_pool(name: str) -> Call[SharedPoolAnswer]:
+def get_shared_pool(name: str) -> Call[SharedPoolView]:
     """Return a shared pool, with its claimed and free amounts."""
-    return Call("GET", path_of("shared-pools", name), reader(SharedPoolAnswer))
+    return Call("GET", path_of("shared-pools", name), reader(SharedPoolView))
 
 
-def list_shared_pools(*, page_size: int = 100, after: str = "") -> Pages[SharedPoolAnswer]:
+def list_shared_pools(*, page_size: int = 100, after: str = "") -> Pages[SharedPoolView]:
     """Return all shared pools, sorted by name. `after`: where to begin."""
-    filters = query(limit=page_size)
-    return pages("/v1/shared-pools", filters, SharedPoolsAnswer, lambda page: page.shared_pools, after)
+    return listed("/v1/shared-pools", query(limit=page_size), SHARED_POOLS, after)
 
 
-def put_shared_pool(name: str, body: Mapping[str, Any]) -> Call[SharedPoolAnswer]:
+def put_shared_pool(name: str, body: Mapping[str, Any]) -> Call[SharedPoolView]:
     """Declare a shared pool: `inventories`, and if wanted `traits`, `aggregates` and `cell`."""
-    return Call("PUT", path_of("shared-pools", name), reader(SharedPoolAnswer), body=body)
+    return Call("PUT", path_of("shared-pools", name), reader(SharedPoolView), body=body)
 
 
 def delete_shared_pool(name: str, force: bool = False) -> Call[None]:

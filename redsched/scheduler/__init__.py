@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from redsched.model import Exceeded
     from redsched.model.records.audit import AuditReport, Problem
     from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
+    from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView, UsageRow
+    from redsched.model.records.hosts import DrainState, HostView, PoolView, SlotView
+    from redsched.model.records.pages import Page
     from redsched.model.records.plans import (
         AddingPlan,
         Aim,
@@ -27,30 +30,20 @@ if TYPE_CHECKING:
     from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
     from redsched.scheduler.queries import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
-        AggregateView,
         BulkOutcome,
         BulkPage,
         BulkResult,
         Change,
         ClaimCost,
-        DrainState,
         Effort,
         EventView,
         Finding,
-        HostView,
-        Page,
-        PoolView,
-        QuotaView,
         Readiness,
         ReportResult,
         Reset,
         Selection,
         Selections,
-        ServerGroupView,
-        SharedPoolView,
-        SlotView,
         Stats,
-        UsageRow,
     )
     from redsched.scheduler.scheduler import Scheduler
     from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
@@ -130,7 +123,7 @@ _MODULES = {
     "ABSENT": "redsched.store.codec.tags",
     "EXISTS": "redsched.store.codec.tags",
     "AddingPlan": "redsched.model.records.plans",
-    "AggregateView": "redsched.scheduler.results",
+    "AggregateView": "redsched.model.records.declared",
     "Aim": "redsched.model.records.plans",
     "Applied": "redsched.model.records.plans",
     "AppliedMove": "redsched.model.records.plans",
@@ -150,7 +143,7 @@ _MODULES = {
     "ClassAmounts": "redsched.model.records.plans",
     "ClassCapacity": "redsched.model.records.capacity",
     "ClosedHost": "redsched.decide",
-    "DrainState": "redsched.scheduler.results",
+    "DrainState": "redsched.model.records.hosts",
     "Effort": "redsched.scheduler.results",
     "EndedPlacement": "redsched.store.codec.results",
     "EventFilter": "redsched.scheduler.queries",
@@ -159,7 +152,7 @@ _MODULES = {
     "Explanation": "redsched.decide",
     "Finding": "redsched.scheduler.results",
     "HostCheck": "redsched.decide",
-    "HostView": "redsched.scheduler.results",
+    "HostView": "redsched.model.records.hosts",
     "IfMatch": "redsched.store.codec.tags",
     "InboxEntry": "redsched.store.codec.results",
     "JournaledClaim": "redsched.store.codec.results",
@@ -167,11 +160,11 @@ _MODULES = {
     "Miss": "redsched.decide",
     "PlacesMiss": "redsched.decide",
     "Move": "redsched.model.records.plans",
-    "Page": "redsched.scheduler.results",
+    "Page": "redsched.model.records.pages",
     "PlannedMove": "redsched.model.records.plans",
-    "PoolView": "redsched.scheduler.results",
+    "PoolView": "redsched.model.records.hosts",
     "Problem": "redsched.model.records.audit",
-    "QuotaView": "redsched.scheduler.results",
+    "QuotaView": "redsched.model.records.declared",
     "RankedHost": "redsched.decide",
     "Readiness": "redsched.scheduler.results",
     "ReasonCount": "redsched.decide",
@@ -183,15 +176,15 @@ _MODULES = {
     "Scheduler": "redsched.scheduler.scheduler",
     "Selection": "redsched.scheduler.results",
     "Selections": "redsched.scheduler.results",
-    "ServerGroupView": "redsched.scheduler.results",
-    "SharedPoolView": "redsched.scheduler.results",
-    "SlotView": "redsched.scheduler.results",
+    "ServerGroupView": "redsched.model.records.declared",
+    "SharedPoolView": "redsched.model.records.declared",
+    "SlotView": "redsched.model.records.hosts",
     "Stats": "redsched.scheduler.results",
     "StatusProblem": "redsched.model.records.status",
     "StatusReport": "redsched.model.records.status",
     "Unplaced": "redsched.model.records.plans",
     "UsageBy": "redsched.scheduler.queries",
-    "UsageRow": "redsched.scheduler.results",
+    "UsageRow": "redsched.model.records.declared",
     "WithoutDomain": "redsched.model.records.plans",
     "usage_by": "redsched.scheduler.queries",
 }

@@ -3,22 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from redsched.errors import RedschedError
-from redsched.model import Amounts, Claim, ClaimStatus, HostCondition, HostStatus, ServerGroup, condition_of
-from redsched.model.kept_for import KeptFor
+from redsched.model import Amounts, Claim, ClaimStatus
 from redsched.model.record import record
+from redsched.model.records.pages import Page
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """A page of a list. Pass `next` as `after` to get the next page; None on the last page."""
-
-    items: tuple[T, ...]
-    next: str | None = None
 
 
 @record
@@ -43,192 +35,6 @@ class Selections:
 
     selections: tuple[Selection, ...]
     fresh: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class SlotView:
-    """A slot, in units of its class. `free` is capacity - claimed - external; it is negative if the slot is over.
-
-    `kept` is what is kept for a request that waits, free or not: other claims do not get it.
-    """
-
-    total: int
-    reserved: int
-    ratio: float
-    min: int
-    max: int
-    step: int
-    capacity: int
-    claimed: int
-    external: int
-    free: int
-    kept: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolView:
-    """A pool of a host, without its slots. `parent` is the enclosing pool; '' for the host itself.
-
-    `device` identifies the device that the pool is; '' if it is none.
-    """
-
-    parent: str
-    traits: frozenset[str]
-    device: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedMoves:
-    """Consecutive failed moves of a claim off its host: how many, and when the next one is due (Unix ms).
-
-    `reason` is the reason of the last failure; '' if none was given.
-    """
-
-    count: int
-    next_at_ms: int
-    reason: str
-
-
-class DrainState(StrEnum):
-    """The progress of a host's drain or evacuation."""
-
-    MOVING = "moving"
-    """Its claims are being placed elsewhere."""
-    STOPPING = "stopping"
-    """The deadline has passed, and the remaining claims are being released."""
-    WAITING = "waiting"
-    """It gets no new claims, and its claims stay until they end."""
-    OVERDUE = "overdue"
-    """The deadline has passed, and the remaining claims stay."""
-    EMPTY = "empty"
-    NONE = "none"
-    """It is neither drained nor evacuated."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostView:
-    """A host as stored. `alive_until_ms` is in Unix ms; `claims` is the number of claims on it.
-
-    `slots` includes the slots of its pools, as `gpu0/CUSTOM_GPU_MILLI`.
-    """
-
-    name: str
-    cell: str
-    zone: str
-    status: HostStatus
-    alive: bool
-    attested: bool
-    version: int
-    lease_s: int
-    alive_until_ms: int
-    slots: Mapping[str, SlotView]
-    traits: frozenset[str]
-    labels: Mapping[str, str]
-    metrics: Mapping[str, float]
-    claims: int
-    pools: Mapping[str, PoolView] = field(default_factory=dict)
-    aggregates: frozenset[str] = frozenset()
-    draining: str = ""
-    """How its claims leave: `move` (a drain places them elsewhere), `evacuate` (the host was written off; they are
-    placed elsewhere), `stop` (a drain reached its deadline; they are released), or '' if they stay."""
-    drain_deadline_ms: int | None = None
-    """The deadline of a drain with moves (Unix ms); after it `draining` is `stop` or '', depending on `drain_then`."""
-    drain_then: str = ""
-    """What happens to the remaining claims at the deadline: `stop` or `keep`."""
-    unmovable: Mapping[str, str] = field(default_factory=dict)
-    """Claims that have no other place now, and why. Filled in when reading a single host, not in lists."""
-    failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
-    """Claims whose last move failed at its target. Filled in when reading a single host, not in lists."""
-    status_reason: str = ""
-    """Why an operator gave it a status in which it takes no claims; '' if nobody said."""
-    written_off: bool = False
-    """Whether an operator wrote it off and it has not returned since."""
-    reservation: str = ""
-    """The id under which it is reserved for a request that waits for room; '' if it is not."""
-    reservation_until_ms: int | None = None
-    """When the reservation ends unless it is renewed (Unix ms)."""
-    kept: Mapping[str, int] = field(default_factory=dict)
-    """The amounts, by slot, that are kept for that request: other claims do not get them."""
-    reservation_request: str = ""
-    """That request: the claim id that it asks for, else its request id, else the id of the reservation."""
-    reservation_project: str = ""
-    """The project of that request."""
-    down_since_ms: int | None = None
-    """When its lease ran out (Unix ms); None while it runs."""
-
-    @property
-    def kept_for(self) -> KeptFor:
-        """What it keeps, and for whom."""
-        return KeptFor(self.kept, self.reservation_request, self.reservation_project)
-
-    @property
-    def condition(self) -> HostCondition:
-        """The host in one word: `up`, or what keeps it from taking claims."""
-        return condition_of(self.status, self.alive, self.attested, self.written_off)
-
-    @property
-    def drain_state(self) -> DrainState:
-        """The progress of its drain or evacuation."""
-        if not self.draining and self.status is not HostStatus.DRAINING:
-            return DrainState.NONE
-        if not self.claims:
-            return DrainState.EMPTY
-        if self.draining:
-            return DrainState.STOPPING if self.draining == "stop" else DrainState.MOVING
-        return DrainState.WAITING if self.drain_deadline_ms is None else DrainState.OVERDUE
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateView:
-    """An aggregate over all cells: its metadata and the names of its hosts."""
-
-    name: str
-    metadata: Mapping[str, str]
-    hosts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerGroupView:
-    """A server group over all cells: its declaration, and its number of `members`.
-
-    `counts` has the number of members by location: {"host": {"h1": 1}, "zone": {"az1": 1}, "label:rack": {"r4": 1}}.
-    """
-
-    group: ServerGroup
-    members: int
-    counts: Mapping[str, Mapping[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPoolView:
-    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may use it (empty: all hosts).
-
-    `warnings`: of which classes nothing can ever be claimed, and why.
-    """
-
-    name: str
-    cell: str
-    slots: Mapping[str, SlotView]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaView:
-    """A project's quota over all cells: its limits and its usage, by class and as `claims`."""
-
-    project: str
-    limits: Amounts
-    used: Amounts
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """The total usage of the claims that share the values in `of` (`{"zone": "az1"}`), by class and as `claims`."""
-
-    of: Mapping[str, str]
-    used: Amounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,12 @@ from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
 from redsched.model.records.audit import AuditReport
 from redsched.model.records.capacity import CapacityBy, CapacityRow
+from redsched.model.records.declared import UsageRow
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
 from redsched.scheduler.queries import UsageBy
-from redsched.scheduler.results import (
-    AUDIT_SCOPES,
-    Change,
-    Fenced,
-    Finding,
-    Readiness,
-    Reset,
-    Selections,
-    Stats,
-    UsageRow,
-)
+from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Selections, Stats
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import KEEPS, Store, StoreMemory

@@ -39,12 +39,12 @@ def _inventory(slot: SlotView) -> dict[str, Any]:
     shown = {
         "total": slot.total,
         "reserved": slot.reserved,
-        "allocation_ratio": slot.ratio,
-        "min_unit": slot.min,
-        "step_size": slot.step,
+        "allocation_ratio": slot.allocation_ratio,
+        "min_unit": slot.min_unit,
+        "step_size": slot.step_size,
     }
     # The store has max_unit = total if none was reported: it is omitted then, so that it follows a patched total.
-    return shown if slot.max == slot.total else {**shown, "max_unit": slot.max}
+    return shown if slot.max_unit == slot.total else {**shown, "max_unit": slot.max_unit}
 
 
 def aggregate_of(found: AggregateView) -> dict[str, Any]:

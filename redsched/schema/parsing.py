@@ -6,12 +6,15 @@ has it check itself, so that a request needs no other Python code, and its JSON 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 
 from redsched.errors import InvalidRequest
 from redsched.model.unique_keys import DuplicateKey, check_unique_keys
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Model = TypeVar("Model")
 
@@ -21,7 +24,13 @@ MAX_COUNTED = 1000
 """The most errors of one body that are described: each costs microseconds, and a body may have a million."""
 
 
-adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+def _adapter(model: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter  # which commands that print tables need not load
+
+    return TypeAdapter(model)
+
+
+adapter: "Callable[[Any], TypeAdapter[Any]]" = cache(_adapter)
 """Return what reads and writes JSON as a model or record. Building it takes milliseconds."""
 
 

@@ -12,14 +12,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from redsched.errors import RedschedError
 from redsched.model import Claim
 from redsched.rest.problems import ERRORS
-from redsched.scheduler import BulkResult, EventView, HostView, UsageRow
+from redsched.scheduler import BulkResult, EventView
 from redsched.schema.answer import Answer, source_of
-from redsched.schema.responses import Alternate, BulkClaimAnswer, EventAnswer, UsageRowAnswer
+from redsched.schema.responses import Alternate, BulkClaimAnswer, EventAnswer
 
 Read = Callable[[Any], Any]
-
-NOT_SHOWN: Mapping[type, Mapping[str, Any]] = {HostView: {"alive_until_ms": 0}}
-"""Attributes without a default that responses do not have."""
 
 
 def view_of(answer: Answer) -> Any:
@@ -32,11 +29,6 @@ def _event(answer: EventAnswer) -> EventView:
     known = {name: getattr(answer, name) for name in EventAnswer.model_fields}
     facts = {name: str(getattr(answer, name)) for name in answer.model_fields_set - known.keys()}
     return EventView(**known, facts=facts)
-
-
-def _usage(answer: UsageRowAnswer) -> UsageRow:
-    groups = {"zone": answer.zone, "project": answer.project}
-    return UsageRow({name: value for name, value in groups.items() if value is not None}, answer.used)
 
 
 def _bulk(answer: BulkClaimAnswer) -> BulkResult:
@@ -52,7 +44,6 @@ OWN: Mapping[type[Answer], Read] = {
     Alternate: lambda answer: answer.host,
     BulkClaimAnswer: _bulk,
     EventAnswer: _event,
-    UsageRowAnswer: _usage,
 }
 """Responses whose fields are not those of the dataclass, with what restores it."""
 
@@ -68,7 +59,7 @@ def _maker(model: type[Answer]) -> Read:
     given = {name: read for name, read in parts.items() if name in names}  # the others are properties
 
     def make(answer: Answer) -> Any:
-        return shown(**NOT_SHOWN.get(shown, {}), **{name: read(answer) for name, read in given.items()})
+        return shown(**{name: read(answer) for name, read in given.items()})
 
     return make
 

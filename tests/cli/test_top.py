@@ -227,7 +227,7 @@ def test_a_bar_has_its_width_and_shows_any_use(claimed: float, external: float, 
 
 
 def test_states_are_in_the_order_of_their_urgency() -> None:
-    up = HostView("h1", "c1", "", HostStatus.ENABLED, True, True, 1, 30, 0, {}, frozenset(), {}, {}, 0)
+    up = HostView("h1", "c1", "", HostStatus.ENABLED, True, True, 1, 30, {}, frozenset(), {}, {}, 0)
     draining, disabled = (replace(up, status=one) for one in (HostStatus.DRAINING, HostStatus.DISABLED))
     lost = replace(up, alive=False, written_off=True)
     down, unattested = replace(up, alive=False), replace(up, attested=False)

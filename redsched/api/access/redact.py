@@ -145,8 +145,8 @@ class Redactor:
         """Return a host as its agent may see it, without what its claims found on others when they were to be moved."""
         if self.is_off:
             return host
-        unmovable = {claim_id: self.text(why) for claim_id, why in host.unmovable.items()}
-        failed_moves = {claim_id: replace(one, reason="") for claim_id, one in host.failed_moves.items()}
+        unmovable = tuple(replace(one, reason=self.text(one.reason)) for one in host.unmovable)
+        failed_moves = tuple(replace(one, reason="") for one in host.failed_moves)
         kept = host.kept_for.seen_by(self._caller.projects)
         return replace(
             host,

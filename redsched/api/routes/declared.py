@@ -7,15 +7,8 @@ from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup
 from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
+from redsched.schema import pages
 from redsched.schema.requests.declared import SharedPoolBody
-from redsched.schema.responses import (
-    AggregateAnswer,
-    AggregatesAnswer,
-    ServerGroupAnswer,
-    ServerGroupsAnswer,
-    SharedPoolAnswer,
-    SharedPoolsAnswer,
-)
 
 router = APIRouter(prefix="/v1", tags=["declared"], dependencies=[KNOWN_QUERY])
 
@@ -26,8 +19,8 @@ AGGREGATES = DeclaredKind[AggregateView, Aggregate](
     service=lambda known: known.aggregates,
     put=lambda known, aggregate, tags: known.aggregates.put(aggregate, tags),
     body=Aggregate,
-    answer=AggregateAnswer,
-    page=AggregatesAnswer,
+    record=AggregateView,
+    page=pages.AGGREGATES,
     examples={"aggregate": {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}},
     list_doc="Return a page of aggregates, sorted by name, with their metadata and hosts.",
     get_doc="Return an aggregate with its metadata and hosts.",
@@ -43,8 +36,8 @@ SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroup](
     service=lambda known: known.server_groups,
     put=lambda known, group, tags: known.server_groups.put(group, tags),
     body=ServerGroup,
-    answer=ServerGroupAnswer,
-    page=ServerGroupsAnswer,
+    record=ServerGroupView,
+    page=pages.SERVER_GROUPS,
     examples={"server_group": {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}},
     list_doc="Return a page of server groups, sorted by name, with their counts.",
     get_doc="Return a server group, and its number of members by host, zone and label value.",
@@ -60,8 +53,8 @@ SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
     service=lambda known: known.pools,
     put=lambda known, pool, tags: known.pools.put(pool, pool.cell, tags),
     body=SharedPoolBody,
-    answer=SharedPoolAnswer,
-    page=SharedPoolsAnswer,
+    record=SharedPoolView,
+    page=pages.SHARED_POOLS,
     examples={
         "pool": {
             "inventories": {"CUSTOM_SEAT": {"total": 100}},

@@ -15,7 +15,7 @@ from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
 from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import IfMatch, Scheduler
 from redsched.scheduler.declared.service import DeclaredService
-from redsched.schema.answer import Answer
+from redsched.schema.pages import PageOf
 from redsched.schema.requests.queries import ForgetQuery, PageQuery
 
 Errors = tuple[type[RedschedError], ...]
@@ -38,8 +38,8 @@ class DeclaredKind(Generic[View, Body]):
     service: Callable[[Scheduler], DeclaredService[View]]
     put: Callable[[Scheduler, Body, IfMatch], Awaitable[tuple[View, bool]]]
     body: type[Body]
-    answer: type[Answer]
-    page: type[Answer]
+    record: type[View]
+    page: PageOf[View]
     examples: Mapping[str, Any]
     visible: Callable[[Caller], Collection[str] | None] = lambda _: None
     """The names of the objects that a caller may know; None for all."""
@@ -75,7 +75,7 @@ def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
         only = kind.visible(caller(request))
         page = await kind.service(scheduler(request)).list(**query.model_dump(), only=only)
-        return responses.answer(kind.page.of(page))
+        return responses.listed(kind.page, page)
 
     router.add_api_route(
         f"/{kind.path}",
@@ -84,7 +84,7 @@ def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         name=f"list_{kind.slug}",
         summary=f"List {kind.path.replace('-', ' ')}",
         description=kind.list_doc,
-        responses=answers({200: kind.page}, InvalidRequest, *kind.list_errors),
+        responses=answers({200: kind.page.type}, InvalidRequest, *kind.list_errors),
     )
 
 
@@ -94,7 +94,7 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         if only is not None and name not in only:
             await service.refuse_unknown(name)
         headers = await etags.etag_of(service, name)
-        return responses.answer(kind.answer.of(await service.get(name)), headers=headers)
+        return responses.answered(await service.get(name), headers=headers)
 
     router.add_api_route(
         _path(kind),
@@ -103,7 +103,7 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         name=f"get_{_singular(kind)}",
         summary=f"Get {kind.a_thing}",
         description=kind.get_doc,
-        responses=answers({200: kind.answer}, InvalidRequest, NotFound, *kind.list_errors, etag=True),
+        responses=answers({200: kind.record}, InvalidRequest, NotFound, *kind.list_errors, etag=True),
     )
 
 
@@ -114,7 +114,10 @@ def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         service = kind.service(known)
         _, new = await kind.put(known, asked, etags.condition(request))
         headers = await etags.etag_of(service, name)
-        return responses.created(kind.answer.of(await service.get(name)), request.url.path, new, headers)
+        found = await service.get(name)
+        if not new:
+            return responses.answered(found, 200, headers)
+        return responses.answered(found, 201, {"Location": request.url.path, **headers})
 
     errors: Errors = (*BODY, *kind.put_errors, OutcomeUnknown, PreconditionFailed)
     router.add_api_route(
@@ -125,7 +128,7 @@ def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         summary=f"Declare {kind.a_thing}",
         description=kind.put_doc,
         dependencies=[etags.IF_EITHER],
-        responses=answers({200: kind.answer, 201: kind.answer}, *errors, etag=True),
+        responses=answers({200: kind.record, 201: kind.record}, *errors, etag=True),
         openapi_extra=body(kind.body, kind.examples),
     )
 

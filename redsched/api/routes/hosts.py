@@ -11,25 +11,27 @@ from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
+from redsched.model.records.hosts import DrainProgress, HostView
+from redsched.schema import pages
 from redsched.schema.requests.queries import HostQuery, HostsQuery, RemoveHostQuery
 from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
-from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
+from redsched.schema.responses import AcceptedAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
 OfHost = Annotated[HostQuery, Query()]
-FOUND = answers({200: HostAnswer}, InvalidRequest, NotFound, ClaimState, etag=True)
+FOUND = answers({200: HostView}, InvalidRequest, NotFound, ClaimState, etag=True)
 BODY_WORD = answers(
     {204: None, 202: AcceptedAnswer}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed
 )
 WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
-@router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
+@router.get("", summary="List hosts", responses=answers({200: pages.HOSTS.type}, InvalidRequest))
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """Return a page of hosts, sorted by name, with free, claimed and external amounts and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.filters())
-    return responses.answer(HostsAnswer.of(page))
+    return responses.listed(pages.HOSTS, page)
 
 
 @router.get("/{host}", summary="Get a host", responses=FOUND)
@@ -37,18 +39,18 @@ async def get_host(request: Request, host: HostName, query: OfHost) -> Response:
     """Return a host with the free, claimed and external amounts and the capacity of each slot."""
     hosts = scheduler(request).hosts
     headers = etags.header_of(await hosts.tag(host, query.cell))
-    return responses.answer(HostAnswer.of(Redactor(request).host(await hosts.get(host, query.cell))), headers=headers)
+    return responses.answered(Redactor(request).host(await hosts.get(host, query.cell)), headers=headers)
 
 
 @router.get(
     "/{host}/drain",
     summary="Get a drain's progress",
-    responses=answers({200: DrainAnswer}, InvalidRequest, NotFound, ClaimState),
+    responses=answers({200: DrainProgress}, InvalidRequest, NotFound, ClaimState),
 )
 async def get_drain(request: Request, host: HostName, query: OfHost) -> Response:
     """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot move."""
     found = await scheduler(request).hosts.get(host, query.cell)
-    return responses.answer(DrainAnswer.of(Redactor(request).host(found)))
+    return responses.answered(Redactor(request).host(found).drain)
 
 
 @router.post(

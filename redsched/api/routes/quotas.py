@@ -12,9 +12,10 @@ from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
 from redsched.model.records.capacity import Capacity
+from redsched.model.records.declared import Usage
 from redsched.scheduler import QuotaView, usage_by
+from redsched.schema import pages
 from redsched.schema.requests.queries import CapacityQuery, UsageQuery
-from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
 
@@ -26,8 +27,8 @@ QUOTAS = DeclaredKind[QuotaView, Quota](
     service=lambda known: known.quotas,
     put=lambda known, quota, tags: known.quotas.put(quota, tags),
     body=Quota,
-    answer=QuotaAnswer,
-    page=QuotasAnswer,
+    record=QuotaView,
+    page=pages.QUOTAS,
     visible=restrict.visible_projects,
     examples={"quota": {"limits": {"VCPU": 100, "claims": 50}}},
     forced=False,
@@ -42,11 +43,11 @@ QUOTAS = DeclaredKind[QuotaView, Quota](
 add_routes(router, QUOTAS)
 
 
-@router.get("/usage", summary="Get usage", responses=answers({200: UsageAnswer}, InvalidRequest))
+@router.get("/usage", summary="Get usage", responses=answers({200: Usage}, InvalidRequest))
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)), restrict.visible_projects(caller(request)))
-    return responses.answer(UsageAnswer.of(rows))
+    return responses.answered(Usage(rows))
 
 
 @router.get("/capacity", summary="Get capacity", responses=answers({200: Capacity}, InvalidRequest))

@@ -33,7 +33,8 @@ class Part:
     async def page(self, listing: Pages[Any], after: str = "") -> Page[Any]:
         """Return a page of a list after a position; '' for the first one."""
         found = await self.client.run(listing.after(after))
-        return Page(tuple(map(view_of, found.items)), found.next)
+        items = (view_of(one) if isinstance(one, Answer) else one for one in found.items)
+        return Page(tuple(items), found.next)
 
 
 def names(**filters: OneOf) -> dict[str, Iterable[str]]:

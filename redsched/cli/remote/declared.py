@@ -12,7 +12,6 @@ from redsched.client.exchange import Call
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.scheduler import AggregateView, Page, QuotaView, ServerGroupView, SharedPoolView
-from redsched.schema.views import view_of
 from redsched.store.codec.tags import Existence, IfMatch
 
 _TAG = re.compile(r'"[^"]+"')
@@ -38,7 +37,7 @@ class _Declared(Part):
             return call.read(reply), reply.status_code == httpx.codes.CREATED
 
         shown, new = await self.client.run(replace(call, read=read, headers=_headers(if_match)))
-        return view_of(shown), new
+        return shown, new
 
 
 def _headers(if_match: IfMatch) -> dict[str, str]:

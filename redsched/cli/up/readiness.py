@@ -107,8 +107,8 @@ async def _fits(scheduler: Scheduler, resources: dict[str, int]) -> bool:
 
 def smallest(slot: SlotView) -> int:
     """Return the smallest amount that a slot can give: min_unit, rounded up to a whole step; 0 if there is none."""
-    found = -(-slot.min // slot.step) * slot.step
-    return found if found <= slot.max else 0
+    found = -(-slot.min_unit // slot.step_size) * slot.step_size
+    return found if found <= slot.max_unit else 0
 
 
 async def _hosts(url: str, settings: Settings) -> Sequence[HostView]:

@@ -22,8 +22,9 @@ from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.wording import counted
-from redsched.schema import declarations, responses
-from redsched.schema.parsing import merged
+from redsched.schema import declarations, pages
+from redsched.schema.pages import PageOf
+from redsched.schema.parsing import json_of, merged
 from redsched.schema.requests.declared import SharedPoolBody
 from redsched.store.codec.tags import ABSENT, IfMatch
 
@@ -55,12 +56,11 @@ class _Service(Protocol[View]):
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
-    """How the objects of one kind are named, accessed and shown: `json` shows one, `page` a page of them."""
+    """How the objects of one kind are named, accessed and shown."""
 
     word: str
     service: Callable[[Fleet], _Service[View]]
-    json: Callable[[View], dict[str, Any]]
-    page: Callable[[Page[View]], dict[str, Any]]
+    page: PageOf[View]
     listing: Listing[View]
     show: Callable[[View], None]
     body: Callable[[View], dict[str, Any]]
@@ -70,7 +70,7 @@ class _Kind(Generic[View]):
         """Change an object as `change` does, show it, and return it."""
         found, new = with_fleet(where, lambda fleet: self.change(fleet, name, file, edit), on_demand=True)
         if as_json:
-            tables.show_json(self.json(found))
+            tables.show_json(json_of(found))
         else:
             print(f"{self.word} {name} is {'declared' if new else 'changed'}")
         return found
@@ -116,14 +116,14 @@ class _Kind(Generic[View]):
             return await self.service(fleet).list(limit=limit, after=after)
 
         def show_found(page: Page[View]) -> None:
-            show_page(self.listing, in_order(page, lambda one: natural(self.listing.name(one))), self.page, form)
+            show_page(self.listing, in_order(page, lambda one: natural(self.listing.name(one))), self.page.values, form)
 
         find_and_show(where, watch, find, show_found)
 
     def show_one(self, name: Name, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
         """Show one."""
         found: View = with_fleet(where, lambda s: self.service(s).get(name), read_only=True)
-        return tables.show_json(self.json(found)) if as_json else self.show(found)
+        return tables.show_json(json_of(found)) if as_json else self.show(found)
 
     def delete(self, name: Name, force: Force = False, where: Where = ANYWHERE) -> None:
         """Delete one. Refused while it is in use, unless forced."""
@@ -249,8 +249,7 @@ def _words(found: Mapping[str, str]) -> str:
 AGGREGATES: _Kind[AggregateView] = _Kind(
     "aggregate",
     lambda fleet: fleet.aggregates,
-    lambda one: responses.AggregateAnswer.of(one),
-    lambda page: responses.AggregatesAnswer.of(page),
+    pages.AGGREGATES,
     Listing(
         (
             Column("AGGREGATE", lambda one: one.name),
@@ -267,8 +266,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server group",
     lambda fleet: fleet.server_groups,
-    lambda one: responses.ServerGroupAnswer.of(one),
-    lambda page: responses.ServerGroupsAnswer.of(page),
+    pages.SERVER_GROUPS,
     Listing(
         (
             Column("SERVER GROUP", lambda one: one.group.name),
@@ -287,8 +285,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
     lambda fleet: fleet.pools,
-    lambda one: responses.SharedPoolAnswer.of(one),
-    lambda page: responses.SharedPoolsAnswer.of(page),
+    pages.SHARED_POOLS,
     Listing(
         (
             Column("SHARED POOL", lambda one: one.name),

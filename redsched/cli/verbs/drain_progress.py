@@ -47,11 +47,11 @@ def progress(found: HostView) -> str:
     if found.draining == "stop":
         return f"{left}, the deadline has passed: being stopped"
     if found.unmovable:
-        claim_id, reason = min(found.unmovable.items())
-        return f"{left}, {len(found.unmovable)} unmovable: {claim_id}: {reason}"
+        first = found.unmovable[0]
+        return f"{left}, {len(found.unmovable)} unmovable: {first.claim_id}: {first.reason}"
     if found.failed_moves:
-        claim_id, move = min(found.failed_moves.items())
-        return f"{left}, moves of {len(found.failed_moves)} failed: {claim_id}: {tables.first_line(move.reason)}"
+        move = found.failed_moves[0]
+        return f"{left}, moves of {len(found.failed_moves)} failed: {move.claim_id}: {tables.first_line(move.reason)}"
     return left
 
 

@@ -20,7 +20,7 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.model import HostCondition, ListedStatus
 from redsched.model.validation import split_slot
 from redsched.scheduler import HostView, Page
-from redsched.schema import responses
+from redsched.schema import pages
 
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts match these filters: leave them out to see all"
@@ -63,7 +63,7 @@ def list_hosts(
     def show_found(page: Page[HostView]) -> None:
         none = NONE_LEFT if after or any(wanted.values()) else NONE
         wide = form.chosen is Output.WIDE
-        show_page(listing_of(page.items, wide), page, lambda one: responses.HostsAnswer.of(one), form, none)
+        show_page(listing_of(page.items, wide), page, pages.HOSTS.values, form, none)
 
     find_and_show(where, watch, find, show_found)
 

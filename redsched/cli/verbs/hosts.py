@@ -18,7 +18,7 @@ from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.wording import counted
-from redsched.schema import responses
+from redsched.schema.parsing import json_of
 from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")
@@ -45,7 +45,7 @@ def show(name: HostArgument, as_json: AsJson = False, cell: InCell = "", where: 
     with _names_cell():
         view = with_fleet(where, lambda s: s.hosts.get(name, cell), read_only=True)
     if as_json:
-        return tables.show_json(responses.HostAnswer.of(view))
+        return tables.show_json(json_of(view))
     claims = counted(view.claims, "claim")
     tables.say(f"{view.name}  cell {view.cell}  zone {view.zone}  {host_text(view)}  {claims}")
     if view.status_reason:
@@ -88,11 +88,14 @@ def _show_moving(found: HostView) -> None:
         deadline = formats.time_and_age(found.drain_deadline_ms)
         print(f"drain deadline: {deadline}, then {found.drain_then} the remaining claims")
     if found.unmovable:
-        tables.show_table(UNMOVABLE_HEADS, in_names(found.unmovable), "")
+        rows = ((one.claim_id, one.reason) for one in found.unmovable)
+        tables.show_table(UNMOVABLE_HEADS, rows, "")
     if found.failed_moves:
-        moves = in_names(found.failed_moves)
-        rows = ((one, m.count, formats.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
-        tables.show_table(FAILED_HEADS, rows, "")
+        moves = (
+            (one.claim_id, one.count, formats.At(one.next_at_ms), tables.first_line(one.reason))
+            for one in found.failed_moves
+        )
+        tables.show_table(FAILED_HEADS, moves, "")
 
 
 def drain(
@@ -289,4 +292,4 @@ async def _say_what_stays(fleet: Fleet, name: str, cell: str) -> None:
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
     """Return the row of a slot under SLOT_HEADS."""
     amounts = one.capacity, one.claimed, one.external, one.free, one.kept or None, one.total, one.reserved
-    return (slot, *amounts, f"{one.ratio:g}")
+    return (slot, *amounts, f"{one.allocation_ratio:g}")

@@ -15,7 +15,8 @@ from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
 from redsched.scheduler import Page, QuotaView
-from redsched.schema import responses
+from redsched.schema import pages
+from redsched.schema.parsing import json_of
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 
@@ -28,7 +29,7 @@ def list_quotas(
 
     def show_found(page: Page[QuotaView]) -> None:
         shown = in_order(page, lambda one: natural(one.project))
-        LISTING.show(_rows(shown.items), lambda: responses.QuotasAnswer.of(shown), form, shown.next)
+        LISTING.show(_rows(shown.items), lambda: pages.QUOTAS.values(shown), form, shown.next)
 
     find_and_show(where, watch, lambda s: s.quotas.list(limit=limit, after=after), show_found)
 
@@ -36,7 +37,7 @@ def list_quotas(
 def show(project: Project, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Show the quota of a project with its usage."""
     found = with_fleet(where, lambda s: s.quotas.get(project), read_only=True)
-    return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else LISTING.show_rows(_rows([found]))
+    return tables.show_json(json_of(found)) if as_json else LISTING.show_rows(_rows([found]))
 
 
 def set_quota(
@@ -51,7 +52,7 @@ def set_quota(
     asked = Quota(project, options.amounts(limit))
     found, new = with_fleet(where, lambda s: s.quotas.put(asked), on_demand=True)
     if as_json:
-        return tables.show_json(responses.QuotaAnswer.of(found))
+        return tables.show_json(json_of(found))
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 

@@ -13,12 +13,12 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.model.records.hosts import SlotView
 from redsched.model.validation import parse_int
 from redsched.pacing import Spread, in_order, paced
 from redsched.scheduler.audit.snapshot import AuditSnapshot, read_cell
 from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
-from redsched.scheduler.results import SlotView
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import ALTERNATES, DECISION
 from redsched.store.codec.fields import ROOT, placement_fields
@@ -165,8 +165,8 @@ def report_from(cell: str, host: HostHashes) -> HostReport:
 
 
 def _inventory(one: SlotView) -> Inventory:
-    largest = None if one.max == one.total else one.max
-    return Inventory(one.total, one.reserved, one.ratio, one.min, largest, one.step)
+    largest = None if one.max_unit == one.total else one.max_unit
+    return Inventory(one.total, one.reserved, one.allocation_ratio, one.min_unit, largest, one.step_size)
 
 
 def _aggregate(name: str, fields: Fields, hosts: Sequence[HostHashes]) -> Aggregate:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
+from redsched.model.records.pages import Page
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.mirroring.parts import unknown_hosts
 from redsched.scheduler.queries import ClaimFilter
-from redsched.scheduler.results import BulkOutcome, BulkResult, Page
+from redsched.scheduler.results import BulkOutcome, BulkResult
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks

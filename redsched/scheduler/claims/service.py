@@ -11,6 +11,7 @@ from typing import NoReturn
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.model.kept_for import KeptFor
+from redsched.model.records.pages import Page
 from redsched.model.validation import split_slot
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.cursor import Cursor, parse_cursor
@@ -20,7 +21,6 @@ from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import KEPT, absolute, resize_refusal
 from redsched.scheduler.queries import ME, ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.results import Page
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult

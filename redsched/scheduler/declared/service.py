@@ -15,11 +15,12 @@ from redsched.cache.declared import Declared
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.model.hosts import warnings_of
+from redsched.model.records.declared import AggregateView, ServerGroupView, SharedPoolView
+from redsched.model.records.pages import Page
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
 from redsched.scheduler.mirroring.parts import columns_in_parts, unknown_hosts
 from redsched.scheduler.preconditions import refuse_changed
-from redsched.scheduler.results import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.over import inventories_in
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
@@ -306,7 +307,8 @@ def _group_view(stored: Stored, name: str) -> ServerGroupView:
     for state in states:
         for by, counted in counts.items():
             counted.update(state.counts(by))
-    return ServerGroupView(group, sum(state.members for state in states), counts)
+    members = sum(state.members for state in states)
+    return ServerGroupView(name, group.policy, group.by, group.max_per_host, group.count_by, members, counts)
 
 
 def _pool_view(name: str, cell: Cell, fields: Mapping[str, str]) -> SharedPoolView:

@@ -17,11 +17,11 @@ from itertools import chain
 from redsched import aio, logs
 from redsched.errors import Conflict, NotFound, NoValidHost, TooHard
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, GangOnExit, Reason
+from redsched.model.records.hosts import FailedMoves
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.hosts.drain_group import GroupDrain, GroupOnItsWay
 from redsched.scheduler.hosts.move_backoff import LONGEST_PAUSE_S, MoveBackoff
-from redsched.scheduler.results import FailedMoves
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import chunks
@@ -167,11 +167,12 @@ def next_move_at_ms(claim: Claim) -> int:
     return claim.move_failed_at_ms + min(int(LONGEST_PAUSE_S * 1000), FIRST_PAUSE_MS << doublings)
 
 
-async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> dict[str, FailedMoves]:
-    """Return the failed moves of claims whose last move off the host failed, by claim id."""
+async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> tuple[FailedMoves, ...]:
+    """Return the failed moves of claims whose last move off the host failed, sorted by claim id."""
     failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
     reasons = await cell.store.claims.reasons(one.id for one in failed)
-    return {one.id: FailedMoves(one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed}
+    failed.sort(key=lambda one: one.id)
+    return tuple(FailedMoves(one.id, one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed)
 
 
 def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:

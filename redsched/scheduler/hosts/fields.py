@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from redsched.model import HostCondition, HostStatus, Quota, condition_of
+from redsched.model.records.hosts import SlotView
 from redsched.model.validation import MAX_AMOUNT, parse_int
-from redsched.scheduler.results import SlotView
 from redsched.store.codec.fields import LIMIT, WRITTEN_OFF
 from redsched.store.codec.results import Clock
 
@@ -86,10 +86,10 @@ def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
     return SlotView(
         total=amount("total"),
         reserved=amount("reserved"),
-        ratio=number(fields.get(f"ratio.{slot}", "1.0")),
-        min=amount("min", 1),
-        max=amount("max"),
-        step=amount("step", 1),
+        allocation_ratio=number(fields.get(f"ratio.{slot}", "1.0")),
+        min_unit=amount("min", 1),
+        max_unit=amount("max"),
+        step_size=amount("step", 1),
         capacity=capacity,
         claimed=claimed,
         external=external,

@@ -8,13 +8,15 @@ from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, Unavailable
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
 from redsched.model.hosts import warnings_of
+from redsched.model.records.hosts import HostView, PoolView, UnmovableClaim
+from redsched.model.records.pages import Page
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.hosts.fields import keyed, lease_of, number, slot_views, status_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
-from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
+from redsched.scheduler.results import ReportResult
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import AMOUNT, alternates_name, alternates_text, amounts_in
@@ -59,7 +61,8 @@ class HostService:
         claims = tuple((await home.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
         from redsched.scheduler.hosts.drain import failed_moves  # which also moves claims, and so decides
 
-        unmovable = await self._unmovable(home, claims)
+        reasons = sorted((await self._unmovable(home, claims)).items())
+        unmovable = tuple(UnmovableClaim(claim_id, reason) for claim_id, reason in reasons)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(home, claims, name))
 
     async def list(
@@ -387,7 +390,6 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         written_off=lease.written_off,
         version=parse_int(fields.get("version", ""), 0),
         lease_s=parse_int(fields.get("lease_ms", ""), 0) // 1000,
-        alive_until_ms=lease.until_ms,
         down_since_ms=lease.down_since_ms,
         slots=slot_views(fields),
         traits=frozenset(one for one in traits if "/" not in one),

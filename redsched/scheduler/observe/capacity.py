@@ -77,7 +77,7 @@ async def amounts_of_shared_pools(pools: "SharedPoolService") -> AsyncIterator[t
         for view in page.items:
             for name, slot in view.slots.items():
                 free = max(0, slot.free)
-                most = int(largest_fit(free, slot.min, slot.max, slot.step))
+                most = int(largest_fit(free, slot.min_unit, slot.max_unit, slot.step_size))
                 at = f"{SHARED_POOL}{view.name}" if most else ""
                 yield name, ClassCapacity(slot.capacity, slot.claimed, slot.external, free, 0, most, at)
         after = page.next

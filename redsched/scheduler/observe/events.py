@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from redsched.errors import InvalidRequest
+from redsched.model.records.pages import Page
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.queries import ALL, RESET, EventFilter
-from redsched.scheduler.results import EventView, Page
+from redsched.scheduler.results import EventView
 from redsched.store.codec.fields import AMOUNT
 from redsched.store.codec.results import Event
 from redsched.store.commands.feed import FEED_START

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from redsched.model import CLAIMS, Claim, OneOf, accepts
+from redsched.model.records.declared import UsageRow
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.quotas.usage import quota_usage
-from redsched.scheduler.results import UsageRow
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
@@ -38,7 +38,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> t
                 sums.setdefault(key, Counter()).update(quota_usage(claim.amounts))
     shown = UsageBy.CLASS in by
     return tuple(
-        UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})
+        UsageRow(found if shown else {CLAIMS: found[CLAIMS]}, **dict(zip(groups, key, strict=True)))
         for key, found in sorted(sums.items())
     )
 

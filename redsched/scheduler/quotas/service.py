@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Sequence
 from redsched import aio
 from redsched.errors import ClaimState, Settling
 from redsched.model import Quota
+from redsched.model.records.declared import QuotaView
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredService, Stored
 from redsched.scheduler.quotas.shares import QuotaShares
-from redsched.scheduler.results import QuotaView
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.tags import IfMatch
@@ -84,7 +84,8 @@ class QuotaService(DeclaredService[QuotaView]):
         used: Counter[str] = Counter()
         for one in states:
             used.update(one.used)
-        return QuotaView(project, states[0].limits, dict(used))
+        limits = states[0].limits
+        return QuotaView(project, limits, {**dict.fromkeys(limits, 0), **used})
 
     def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - usage does not prevent the deletion of a quota
         return ""

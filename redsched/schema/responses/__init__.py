@@ -30,26 +30,12 @@ if TYPE_CHECKING:
         EndingAnswer,
         ReasonAnswer,
     )
-    from redsched.schema.responses.declared import (
-        AggregateAnswer,
-        AggregatesAnswer,
-        ServerGroupAnswer,
-        ServerGroupsAnswer,
-        SharedPoolAnswer,
-        SharedPoolsAnswer,
-    )
     from redsched.schema.responses.hosts import (
         AcceptedAnswer,
-        DrainAnswer,
         HeartbeatAnswer,
-        HostAnswer,
-        HostsAnswer,
         InboxAnswer,
         InboxEntryAnswer,
-        PoolAnswer,
         ReportAnswer,
-        SlotAnswer,
-        UnmovableAnswer,
     )
     from redsched.schema.responses.problems import (
         FailedAttempt,
@@ -61,12 +47,7 @@ if TYPE_CHECKING:
         Problem,
     )
     from redsched.schema.responses.quotas import (
-        ExceededAnswer,
-        QuotaAnswer,
         QuotaProblem,
-        QuotasAnswer,
-        UsageAnswer,
-        UsageRowAnswer,
     )
     from redsched.schema.responses.selections import (
         Alternate,
@@ -91,8 +72,6 @@ __all__ = [
     "AcceptedAnswer",
     "AcceptedClaimAnswer",
     "AgentAnswer",
-    "AggregateAnswer",
-    "AggregatesAnswer",
     "Alternate",
     "AttestedAnswer",
     "BulkAnswer",
@@ -103,11 +82,9 @@ __all__ = [
     "ClaimIdsAnswer",
     "ClaimsAnswer",
     "DevicesAnswer",
-    "DrainAnswer",
     "EndingAnswer",
     "EventAnswer",
     "EventsAnswer",
-    "ExceededAnswer",
     "ExplanationAnswer",
     "FailedAttempt",
     "FieldError",
@@ -115,9 +92,7 @@ __all__ = [
     "HeartbeatAnswer",
     "HeartbeatsAnswer",
     "HeldClaimsAnswer",
-    "HostAnswer",
     "HostCheckAnswer",
-    "HostsAnswer",
     "InboxAnswer",
     "InboxEntryAnswer",
     "InboxesAnswer",
@@ -126,11 +101,8 @@ __all__ = [
     "NoValidHostProblem",
     "NotConfirmedProblem",
     "OutcomeAnswer",
-    "PoolAnswer",
     "Problem",
-    "QuotaAnswer",
     "QuotaProblem",
-    "QuotasAnswer",
     "RankedHostAnswer",
     "ReadyAnswer",
     "ReasonAnswer",
@@ -138,16 +110,8 @@ __all__ = [
     "ReportedAnswer",
     "SelectionAnswer",
     "SelectionsAnswer",
-    "ServerGroupAnswer",
-    "ServerGroupsAnswer",
-    "SharedPoolAnswer",
-    "SharedPoolsAnswer",
-    "SlotAnswer",
     "TextNamesAnswer",
     "TextsAnswer",
-    "UnmovableAnswer",
-    "UsageAnswer",
-    "UsageRowAnswer",
 ]
 
 

@@ -5,11 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.model import Amounts, ClaimStatus, ReasonCount
+from redsched.model import Amounts, ClaimStatus, Exceeded, ReasonCount
 from redsched.scheduler import Check, ClosedHost, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import KeptForAnswer, Miss, PlacesMissAnswer
-from redsched.schema.responses.quotas import ExceededAnswer
 
 
 class Alternate(Answer):
@@ -120,7 +119,7 @@ class ExplanationAnswer(Answer, shows=Explanation):
         Field(description="The first hosts that would take one place if they took claims now, at most three."),
     ]
     exceeded: Annotated[
-        list[ExceededAnswer] | None,
+        list[Exceeded] | None,
         Field(description="Limits of the project's quota that the request exceeds; null while usage is being counted."),
     ]
     checks: list[HostCheckAnswer]

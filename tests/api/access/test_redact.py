@@ -22,8 +22,8 @@ from redsched.model import (
     Reason,
     ReasonCount,
 )
+from redsched.model.records.hosts import FailedMoves, UnmovableClaim
 from redsched.scheduler import Change, HostView
-from redsched.scheduler.results import FailedMoves
 
 HOSTS = frozenset(("h1", "h2", "node-3.rack"))
 TENANT = Caller("web", Role.TENANT, projects=frozenset(("web",)))
@@ -131,12 +131,12 @@ def test_a_change_shows_its_claim_alone() -> None:
 
 def test_the_agent_of_a_host_is_not_shown_what_its_claims_found_on_others() -> None:
     host = HostView(
-        "h1", "c1", "az1", HostStatus.DRAINING, True, True, 1, 30, 0, {}, frozenset(), {}, {}, 2,
+        "h1", "c1", "az1", HostStatus.DRAINING, True, True, 1, 30, {}, frozenset(), {}, {}, 2,
         draining="move",
-        unmovable={"web-1": "none of 3 hosts can take 1 VCPU; nearest h2: 1 VCPU less"},
-        failed_moves={"web-2": FailedMoves(1, 5, "the disk of h2 is full: /srv/db")},
+        unmovable=(UnmovableClaim("web-1", "none of 3 hosts can take 1 VCPU; nearest h2: 1 VCPU less"),),
+        failed_moves=(FailedMoves("web-2", 1, 5, "the disk of h2 is full: /srv/db"),),
     )  # fmt: skip
     shown = redactor(Caller("of-h1", Role.AGENT, hosts=frozenset(("h1",)))).host(host)
-    assert shown.unmovable == {"web-1": "none of 3 hosts can take 1 VCPU; nearest a host: 1 VCPU less"}
-    assert shown.failed_moves == {"web-2": FailedMoves(1, 5, "")}
+    assert shown.unmovable == (UnmovableClaim("web-1", "none of 3 hosts can take 1 VCPU; nearest a host: 1 VCPU less"),)
+    assert shown.failed_moves == (FailedMoves("web-2", 1, 5, ""),)
     assert redactor(UNRESTRICTED).host(host) is host

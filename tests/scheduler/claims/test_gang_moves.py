@@ -68,7 +68,7 @@ async def now(work: Work, *ids: str) -> dict[str, str]:
 
 async def unmovable(work: Work, host: str) -> Mapping[str, str]:
     await work.sweep()
-    return (await work.scheduler.hosts.get(host)).unmovable
+    return {one.claim_id: one.reason for one in (await work.scheduler.hosts.get(host)).unmovable}
 
 
 async def test_a_member_leaves_a_drained_host_for_one_that_keeps_its_relations(clean_store: str) -> None:

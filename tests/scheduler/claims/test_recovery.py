@@ -103,7 +103,9 @@ async def test_why_recovered_work_has_no_place_names_no_reservation(clean_store:
         await keep(work, "h1", 8)
         await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         await work.sweep()
-        why = (await work.scheduler.hosts.get("h0")).unmovable["lost"]
+        [lost] = (await work.scheduler.hosts.get("h0")).unmovable
+        assert lost.claim_id == "lost"
+        why = lost.reason
         assert why.endswith("nearest h1: 2 VCPU less"), why
 
 

@@ -149,16 +149,16 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         await work.settle()
         assert await work.store.hosts.claim_ids("h0") == {"large"}
-        unmovable = (await work.scheduler.hosts.get("h0")).unmovable
-        assert list(unmovable) == ["large"]
-        assert "6 VCPU" in unmovable["large"]
+        [unmovable] = (await work.scheduler.hosts.get("h0")).unmovable
+        assert unmovable.claim_id == "large"
+        assert "6 VCPU" in unmovable.reason
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(large.digest))
-        assert "does not have the request" in (await work.scheduler.hosts.get("h0")).unmovable["large"]
+        assert "does not have the request" in (await work.scheduler.hosts.get("h0")).unmovable[0].reason
 
 
 async def unmovable(work: Work) -> list[str]:
-    return list((await work.scheduler.hosts.get("h0")).unmovable)
+    return [one.claim_id for one in (await work.scheduler.hosts.get("h0")).unmovable]
 
 
 async def test_nothing_is_unmovable_while_another_claim_is_on_its_way(clean_store: str) -> None:
@@ -235,8 +235,8 @@ async def test_a_move_that_fails_at_its_target_is_repeated_with_growing_pauses(c
             target = (await work.scheduler.claims.get("mine")).target
             assert target is not None
             await work.store.claims.fail("h1", "mine", target.token, by_host=True, reason=f"no disks {number}")
-            failed = (await work.scheduler.hosts.get("h0")).failed_moves["mine"]
-            assert (failed.count, failed.reason) == (number, f"no disks {number}")
+            [failed] = (await work.scheduler.hosts.get("h0")).failed_moves
+            assert (failed.claim_id, failed.count, failed.reason) == ("mine", number, f"no disks {number}")
             pauses.append(failed.next_at_ms - (await work.scheduler.claims.get("mine")).move_failed_at_ms)
             await _failed_move_at(work, clean_store, (await work.store.tick()).now_ms + 50_000)
             await work.sweep()

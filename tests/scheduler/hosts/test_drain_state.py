@@ -37,7 +37,6 @@ def test_the_state_of_a_drain(
         attested=True,
         version=1,
         lease_s=30,
-        alive_until_ms=0,
         slots={},
         traits=frozenset(),
         labels={},

@@ -86,8 +86,9 @@ async def test_a_group_for_all_of_which_no_host_has_room_goes_where_some_of_it_d
         await work.settle()
         [left] = await work.store.hosts.claim_ids("h0")
         moved = await work.scheduler.claims.get("two" if left == "one" else "one")
-        [(unmovable, reason)] = (await work.scheduler.hosts.get("h0")).unmovable.items()
-        assert unmovable == left
+        [unmovable] = (await work.scheduler.hosts.get("h0")).unmovable
+        reason = unmovable.reason
+        assert unmovable.claim_id == left
         assert f"nearest {moved.host}: 2 VCPU less" in reason
         with pytest.raises(NoValidHost, match="server_group"):
             await work.scheduler.select(Request({"VCPU": 1}, server_group="web"))
@@ -119,8 +120,8 @@ async def test_a_group_that_no_host_has_room_for_stays_together_on_the_drained_h
         await work.settle()
         assert await work.held() == {"h0": ["one", "two"]}
         unmovable = (await work.scheduler.hosts.get("h0")).unmovable
-        assert unmovable.keys() == {"one", "two"}
-        assert all("server group web moves as a whole, 2 members: " in reason for reason in unmovable.values())
+        assert [one.claim_id for one in unmovable] == ["one", "two"]
+        assert all("server group web moves as a whole, 2 members: " in one.reason for one in unmovable)
         work.hosts[1].report = HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600)
         await work.hosts[1].speak()
         await empty(work, "h0")
@@ -248,7 +249,7 @@ async def test_what_takes_from_a_full_shared_pool_is_stuck(clean_store: str) -> 
         await work.active(Request({"VCPU": 1, "CUSTOM_SEAT": 2}, claim_ids=("seated",)))
         await lose(work, 0)
         await work.settle()
-        assert "CUSTOM_SEAT" in (await work.scheduler.hosts.get("h0")).unmovable["seated"]
+        assert "CUSTOM_SEAT" in (await work.scheduler.hosts.get("h0")).unmovable[0].reason
         await pool(work.store, CUSTOM_SEAT=4)
         await empty(work, "h0")
         await work.settle()

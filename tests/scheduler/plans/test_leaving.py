@@ -18,6 +18,7 @@ from redsched.model import (
     Request,
     ServerGroup,
 )
+from redsched.model.records.hosts import UnmovableClaim
 from redsched.model.records.plans import Aim, LeavingPlan
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.plans import leaving, merging
@@ -62,7 +63,7 @@ async def test_a_drain_does_what_the_plan_said(clean_store: str) -> None:
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         await work.settle()
         view = await work.scheduler.hosts.get("h0")
-        assert dict(view.unmovable) == {"bound": stays.reason}
+        assert view.unmovable == (UnmovableClaim("bound", stays.reason),)
         for name, target in goes_to(plan).items():
             now = await work.scheduler.claims.get(name)
             assert (now.host, now.state) == (target, ClaimStatus.ACTIVE)

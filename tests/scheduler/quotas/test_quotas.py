@@ -29,7 +29,7 @@ async def used(scheduler: Scheduler) -> dict[str, int]:
     """Return what the quota shows as used; it must equal what the project's claims hold."""
     says = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
     rows = await scheduler.usage((UsageBy.CLASS, UsageBy.PROJECT))
-    assert says == next((dict(row.used) for row in rows if row.of["project"] == "web"), {})
+    assert says == next((dict(row.used) for row in rows if row.project == "web"), {})
     return says
 
 

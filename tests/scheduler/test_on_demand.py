@@ -121,7 +121,7 @@ async def test_claims_that_are_over_do_not_count(clean_store: str) -> None:
         await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", claim_ids=("over",)))
         async with raw_client(clean_store) as raw:
             await make_due(raw, brief._cells.named("c1").store, "over")
-        assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {})
+        assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {"VCPU": 0})
         await brief.server_groups.delete("web")
 
 

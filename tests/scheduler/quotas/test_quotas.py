@@ -36,7 +36,7 @@ async def used(scheduler: Scheduler) -> dict[str, int]:
 async def test_a_project_gets_what_its_quota_allows_and_no_more(scheduler: Scheduler) -> None:
     """The refusal shows the numbers; other projects, and requests without a project, are not limited."""
     found, new = await scheduler.quotas.put(QUOTA)
-    assert (found.limits, found.used, new) == ({"VCPU": 6, "claims": 3}, {}, True)
+    assert (found.limits, found.used, new) == ({"VCPU": 6, "claims": 3}, {"VCPU": 0, "claims": 0}, True)
     await scheduler.select(web(4))
     with pytest.raises(QuotaExceeded, match="4 of 6 VCPU are used, 3 more") as refused:
         await scheduler.select(web(3))
@@ -224,7 +224,7 @@ async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler
     with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
     found, new = await scheduler.quotas.put(QUOTA)
-    assert (found.used, new) == ({}, True)
+    assert (found.used, new) == ({"VCPU": 0, "claims": 0}, True)
 
 
 async def test_audits_hold_what_is_used_to_the_claims_and_repair_it(scheduler: Scheduler, clean_store: str) -> None:

@@ -353,7 +353,8 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.model.sweep()
         ids = tuple(f"s{self.ids}-{number}" for number in range(count)) if named else ()
         self.ids += 1
-        request = Request(wanted, count=count, claim_ids=ids, lease_s=HOUR_S)
+        # The model knows no further attempts.
+        request = Request(wanted, count=count, claim_ids=ids, lease_s=HOUR_S, max_attempts=1)
         room = sum(self.model.places(name, wanted) for name in self.model.hosts)
         unsettled = not self.model.settled
         if room < count or (named and unsettled):

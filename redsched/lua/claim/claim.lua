@@ -31,7 +31,7 @@
 --   OVER_QUOTA SETTLING UNSHARED   of the project's quota, if each member fits on a host: see quota_room.lua
 --   UNKNOWN   the groups and pools that are not declared, as `server-group:web`, `pool:licences`
 --   ENDED CONFLICT EXPIRED WRONG_EPOCH SETTLING STALE_VIEW   nothing more (ENDED: a claim with one of these ids has
---              ended, or is ending; WRONG_EPOCH: decided in another epoch;
+--             ended, or is ending; WRONG_EPOCH: decided in another epoch;
 --             STALE_VIEW: decided before an aggregate, a pool or a host's report changed which hosts may be chosen.
 --             This script does not check such changes: decide again on a replica that has reached `declared_seq` of
 --             meta)

@@ -81,7 +81,7 @@ class _Failover(_OfSeveral):
             await self.take_leave()
             await self.several.kill(old)
             await self.promoted(old)
-            if self.several.loses_nothing:  # claims wait for a replica: this was the only one of its shard
+            if self.several.loses_nothing:  # claims wait for replicas, and a shard of the cluster has no other
                 await self.several.bring_back()
         finally:
             self.give_leave_back()

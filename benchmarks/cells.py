@@ -163,7 +163,7 @@ class _Server:
         found = dict[str, int]()
         for cell in self._scheduler._cells:
             claims = await cell.store.claims.read(await cell.store.audit.claim_ids())
-            found[cell.name] = sum(c.amounts.get("VCPU", 0) for c in claims.values() if c.state is ClaimStatus.CLAIMED)
+            found[cell.name] = sum(c.slots.get("VCPU", 0) for c in claims.values() if c.state is ClaimStatus.CLAIMED)
         return found
 
     async def release(self) -> None:
@@ -172,7 +172,7 @@ class _Server:
             claims = await cell.store.claims.read(await cell.store.audit.claim_ids())
             for claim in claims.values():
                 if claim.state is ClaimStatus.CLAIMED:
-                    await cell.store.claims.release(claim.host, claim.id)
+                    await cell.store.claims.release(claim.host, claim.claim_id)
 
 
 class Bench:

@@ -279,7 +279,9 @@ class Host:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
         ids = (await self.cell.claim_ids_of([self.name]))[0]
         claims = await self.cell.claims([self.name], sorted(ids))
-        return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
+        return {
+            one.placed: claim.claim_id for claim in claims.values() for one in claim.placements if one.host == self.name
+        }
 
     async def _restore_texts(self) -> None:
         """Restore the requests and alternates that the store has lost, so that restored claims can be placed again."""

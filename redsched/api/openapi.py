@@ -44,7 +44,7 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from redsched.model import Aggregate, Quota, Request, ServerGroup
+from redsched.model import AcceptedClaim, Aggregate, Quota, Request, ServerGroup
 from redsched.model.records.capacity import Capacity
 from redsched.model.records.declared import Usage
 from redsched.model.records.hosts import DrainProgress
@@ -168,6 +168,7 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
 
 
 RECORDS: tuple[Any, ...] = (
+    AcceptedClaim,
     AddingPlan,
     Applied,
     Capacity,
@@ -202,7 +203,7 @@ class _Schema(GenerateJsonSchema):
     def dataclass_field_schema(self, schema: Any) -> dict[str, Any]:
         inner = schema["schema"]
         if self._is_always_there(schema) and inner["type"] == "default":
-            return self.generate_inner(inner["schema"])
+            return self.generate_inner({**inner["schema"], **_serialization(inner)})
         return super().dataclass_field_schema(schema)
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
@@ -212,6 +213,10 @@ class _Schema(GenerateJsonSchema):
     def _is_always_there(self, field: Any) -> bool:
         is_of_record = self.mode == "serialization" and field["type"] == "dataclass-field"
         return is_of_record and "serialization_exclude_if" not in field
+
+
+def _serialization(schema: Any) -> dict[str, Any]:
+    return {"serialization": schema["serialization"]} if "serialization" in schema else {}
 
 
 def install(app: FastAPI) -> None:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from redsched.model.claims import AcceptedClaim, Claim
 from redsched.model.records.pages import Page
 from redsched.schema.pages import PageOf
 from redsched.schema.parsing import adapter
@@ -42,9 +43,10 @@ def accepted(content: Mapping[str, Any], watch: str) -> Response:
     return answer({**content, "watch": watch}, 202, {"Location": watch})
 
 
-def changed_claim(content: Mapping[str, Any], claim_id: str, goes_on: bool) -> Response:
+def changed_claim(claim: Claim, goes_on: bool) -> Response:
     """Return a claim after a verb: 202 while a host has yet to do its part, else 200."""
-    return accepted(content, claim_path(claim_id)) if goes_on else answer(content)
+    watch = claim_path(claim.claim_id)
+    return answered(AcceptedClaim.of(claim, watch), 202, {"Location": watch}) if goes_on else answered(claim)
 
 
 def claim_path(claim_id: str) -> str:

@@ -73,7 +73,7 @@ def claims_freed(where: Where, ids: Sequence[str]) -> str:
     held = [one for one in with_fleet(where, read, read_only=True) if one.placements]
     if not held:
         return ""
-    named_here = named([f"{one.id} ({one.state} on {one.host})" for one in held])
+    named_here = named([f"{one.claim_id} ({one.state} on {one.host})" for one in held])
     return f"Freed at once, even if the work still runs, so that others may get the same amounts: {named_here}"
 
 
@@ -97,4 +97,4 @@ def _summary(claims: Sequence[Claim]) -> str:
     parts = [
         f"{number} of {name}" if name else f"{number} without a project" for name, number in projects.most_common(5)
     ]
-    return f"{named([one.id for one in claims])} ({', '.join(parts)})"
+    return f"{named([one.claim_id for one in claims])} ({', '.join(parts)})"

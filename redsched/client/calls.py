@@ -22,14 +22,12 @@ from redsched.client.call_parts import (
 from redsched.client.exchange import Call
 from redsched.client.results import ClaimedPlaces, Event, EventPage
 from redsched.errors import InvalidRequest
-from redsched.model import Request
+from redsched.model import Claim, Request
 from redsched.model.records.declared import QuotaView, Usage, UsageRow
 from redsched.model.records.hosts import HostView
-from redsched.schema.pages import HOSTS, QUOTAS
+from redsched.schema.pages import CLAIMS, HOSTS, QUOTAS
 from redsched.schema.responses import (
     AboutAnswer,
-    ClaimAnswer,
-    ClaimsAnswer,
     EndingAnswer,
     ExplanationAnswer,
     SelectionsAnswer,
@@ -80,9 +78,9 @@ def explain(request: Asked, hosts: Names = (), **fields: Any) -> Call[Explanatio
     return Call("POST", "/v1/explain", reader(ExplanationAnswer), query(host=hosts), body, is_repeatable=True)
 
 
-def get_claim(claim_id: str) -> Call[ClaimAnswer]:
+def get_claim(claim_id: str) -> Call[Claim]:
     """Return a claim."""
-    return Call("GET", path_of("claims", claim_id), reader(ClaimAnswer))
+    return Call("GET", path_of("claims", claim_id), reader(Claim))
 
 
 def list_claims(
@@ -98,7 +96,7 @@ def list_claims(
     claimed_after_ms: int = 0,
     page_size: int = 100,
     after: str = "",
-) -> Pages[ClaimAnswer]:
+) -> Pages[Claim]:
     """Return the claims that match the filters, a page at a time. Times are in Unix ms. `after`: where to begin.
 
     The owner `@me` is the caller.
@@ -108,7 +106,7 @@ def list_claims(
         *query(limit=page_size),
         *query(claimed_before_ms=claimed_before_ms or "", claimed_after_ms=claimed_after_ms or ""),
     ]
-    return pages("/v1/claims", filters, ClaimsAnswer, lambda page: page.claims, after)
+    return listed("/v1/claims", filters, CLAIMS, after)
 
 
 def release_claim(claim_id: str, token: str = "", force: bool = False) -> Call[EndingAnswer | None]:
@@ -116,17 +114,17 @@ def release_claim(claim_id: str, token: str = "", force: bool = False) -> Call[E
     return Call("DELETE", path_of("claims", claim_id), reader_if_any(EndingAnswer), query(token=token, force=force))
 
 
-def confirm_claim(claim_id: str, token: str) -> Call[ClaimAnswer]:
+def confirm_claim(claim_id: str, token: str) -> Call[Claim]:
     """Confirm that the work runs."""
     return _verb(claim_id, "confirm", token=token)
 
 
-def renew_claim(claim_id: str, token: str, lease_s: int = 120) -> Call[ClaimAnswer]:
+def renew_claim(claim_id: str, token: str, lease_s: int = 120) -> Call[Claim]:
     """Renew the lease of a claim that is not active yet."""
     return _verb(claim_id, "renew", token=token, lease_s=lease_s)
 
 
-def fail_claim(claim_id: str, token: str, alternates: Sequence[str] | None = None) -> Call[ClaimAnswer]:
+def fail_claim(claim_id: str, token: str, alternates: Sequence[str] | None = None) -> Call[Claim]:
     """Report that the work could not be started. None: try any host on which it has not failed; (): none."""
     given = None if alternates is None else list(alternates)
     return _verb(claim_id, "fail", token=token, alternates=given)
@@ -139,7 +137,7 @@ def move_claim(
     live: bool = False,
     deadline_s: int = 0,
     queue_timeout_s: int = 0,
-) -> Call[ClaimAnswer]:
+) -> Call[Claim]:
     """Claim another place for a claim, and return it as it is at its target."""
     waits = {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}
     return _verb(claim_id, "move", queue_timeout_s, token=token, hosts=list(hosts), live=live, **waits)
@@ -147,17 +145,17 @@ def move_claim(
 
 def resize_claim(
     claim_id: str, token: str, resources: Mapping[str, int] | None = None, slots: Mapping[str, int] | None = None
-) -> Call[ClaimAnswer]:
+) -> Call[Claim]:
     """Set amounts of a claim, by class or by slot. `resizing_to` has amounts while its host has to resize the work."""
     return _verb(claim_id, "resize", token=token, resources=dict(resources or {}), slots=dict(slots or {}))
 
 
-def shelve_claim(claim_id: str, token: str) -> Call[ClaimAnswer]:
+def shelve_claim(claim_id: str, token: str) -> Call[Claim]:
     """Free the amounts of a claim and keep the claim. It is `ending` while its host has to stop the work."""
     return _verb(claim_id, "shelve", token=token)
 
 
-def unshelve_claim(claim_id: str, queue_timeout_s: int = 0) -> Call[ClaimAnswer]:
+def unshelve_claim(claim_id: str, queue_timeout_s: int = 0) -> Call[Claim]:
     """Place a shelved claim again."""
     return _verb(claim_id, "unshelve", queue_timeout_s, queue_timeout_s=queue_timeout_s)
 
@@ -236,10 +234,10 @@ def usage(by: Names = "class") -> Call[tuple[UsageRow, ...]]:
     return Call("GET", "/v1/usage", lambda content: read(content).usage, query(by=by))
 
 
-def _verb(claim_id: str, verb: str, waits_s: float = 0.0, **body: Any) -> Call[ClaimAnswer]:
+def _verb(claim_id: str, verb: str, waits_s: float = 0.0, **body: Any) -> Call[Claim]:
     """Return the call of a verb. The token makes each repeatable: its repetition returns the first outcome."""
     path = f"{path_of('claims', claim_id)}/{verb}"
-    return Call("POST", path, reader(ClaimAnswer), body=body, is_repeatable=True, waits_s=waits_s)
+    return Call("POST", path, reader(Claim), body=body, is_repeatable=True, waits_s=waits_s)
 
 
 def _waits_s(request: Request) -> float:

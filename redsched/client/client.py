@@ -15,8 +15,7 @@ from redsched.client.changes import ChangeEvent, EventParser, stream_error, stre
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
 from redsched.client.following import EVERY_S, States, has_ended, next_change, once_in_state
 from redsched.client.methods import MethodHelp, readable
-from redsched.model import ClaimStatus
-from redsched.schema.responses import ClaimAnswer
+from redsched.model import Claim, ClaimStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,7 +85,7 @@ class Claims(_Group):
         *,
         timeout_s: float | None = None,
         every_s: float = EVERY_S,
-    ) -> ClaimAnswer:
+    ) -> Claim:
         """Wait until a claim is in the state, or in one of several, and return it.
 
         The claim is read every `every_s` seconds. Raises ClaimState if it ends in another way, and TimeoutError after
@@ -95,13 +94,13 @@ class Claims(_Group):
         return self.client.perform(once_in_state(claim_id, state, timeout_s, every_s, self.client.api))
 
     @readable
-    def watch(self, claim_id: str, *, every_s: float = EVERY_S) -> Iterator[ClaimAnswer]:
+    def watch(self, claim_id: str, *, every_s: float = EVERY_S) -> Iterator[Claim]:
         """Return the claim as it is now, and again after each change of its state, host or amounts.
 
         The last one has ended, or is shelved. The claim is read every `every_s` seconds: of changes in between, only
         the last is seen. `events` has all of them.
         """
-        last: ClaimAnswer | None = None
+        last: Claim | None = None
         while last is None or not has_ended(last):
             last = self.client.perform(next_change(claim_id, last, every_s, self.client.api))
             yield last

@@ -5,20 +5,19 @@ from collections.abc import Collection
 from redsched.client.calls import get_claim
 from redsched.client.exchange import Api, Exchange, Pause, exchange
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import ClaimStatus
-from redsched.schema.responses import ClaimAnswer
+from redsched.model import Claim, ClaimStatus
 
 EVERY_S = 1.0
 """How often a claim is read by default."""
 States = str | Collection[str]
 
 
-def has_ended(claim: ClaimAnswer) -> bool:
+def has_ended(claim: Claim) -> bool:
     """Return whether nothing follows by itself: the claim has ended, or is shelved."""
     return claim.state is ClaimStatus.ENDED
 
 
-def next_change(claim_id: str, last: ClaimAnswer | None, every_s: float, api: Api) -> Exchange[ClaimAnswer]:
+def next_change(claim_id: str, last: Claim | None, every_s: float, api: Api) -> Exchange[Claim]:
     """Return a claim: as it is now if it has not been read yet, else as soon as it differs from the last time."""
     _check_every(every_s)
     while True:
@@ -29,9 +28,7 @@ def next_change(claim_id: str, last: ClaimAnswer | None, every_s: float, api: Ap
             return claim
 
 
-def once_in_state(
-    claim_id: str, state: States, timeout_s: float | None, every_s: float, api: Api
-) -> Exchange[ClaimAnswer]:
+def once_in_state(claim_id: str, state: States, timeout_s: float | None, every_s: float, api: Api) -> Exchange[Claim]:
     """Return a claim once it is in the state, or in one of the states.
 
     Raises ClaimState if it ends before, and TimeoutError after `timeout_s` seconds (None: never).
@@ -54,7 +51,7 @@ def once_in_state(
         yield Pause(min(every_s, left_s))
 
 
-def _differs(claim: ClaimAnswer, last: ClaimAnswer) -> bool:
+def _differs(claim: Claim, last: Claim) -> bool:
     """Return whether anything but a lease has changed."""
     return any(
         getattr(claim, name) != getattr(last, name)

@@ -58,19 +58,19 @@ def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
 
 def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
     """Return the hosts of the members that must follow a claim placed again: of all members, if none constrains it."""
-    hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
+    hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.server_group)
     is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
     return hosts if is_first else ()
 
 
 def _group_left(columns: Columns, claim: Claim) -> GroupState | None:
     """Return the group that counts a claim on a written-off host. Ended claims count in none."""
-    return columns.declared.groups.get(claim.group) if columns.is_written_off(claim.host) else None
+    return columns.declared.groups.get(claim.server_group) if columns.is_written_off(claim.host) else None
 
 
 def _affinity_group(columns: Columns, claim: Claim) -> GroupState | None:
     """Return the group with hard affinity that counts a claim where it is."""
-    state = columns.declared.groups.get(claim.group) if claim.state in HELD else None
+    state = columns.declared.groups.get(claim.server_group) if claim.state in HELD else None
     return state if state is not None and state.group.policy is GroupPolicy.AFFINITY else None
 
 

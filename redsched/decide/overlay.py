@@ -73,8 +73,8 @@ class Overlay:
         undeclared shared pool (deleted by force, or lost with the store) are skipped, as no column has them.
         """
         declared = self._columns.declared
-        amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}
-        domains = {claim.group: claim.counted} if claim.group in declared.groups else {}
+        amounts = {slot: amount for slot, amount in claim.slots.items() if self._has_column(slot)}
+        domains = {claim.server_group: claim.counted} if claim.server_group in declared.groups else {}
         is_starting = claim.state in LEASED
         return self._note(_Place(row, claim.host, amounts, domains, is_starting), -1)
 

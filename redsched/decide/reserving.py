@@ -76,7 +76,7 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
         amounts = profile.assigned_now(row)[0]
     ends = [one.runtime_deadline_ms for one in leaving]
     known = [one for one in ends if one is not None]
-    return Wait(host, amounts, tuple(one.id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
+    return Wait(host, amounts, tuple(one.claim_id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
 
 
 def in_the_way(profile: RequestProfile, row: int, claims: Sequence[Claim], now_ms: int) -> list[Claim] | None:
@@ -91,13 +91,13 @@ def _leaving(
     """Return the claims that have to leave, after ending them in the overlay; None if their end does not help."""
     host = profile.columns.name(row)
     here = [view for claim in claims for view in (claim.on(host),) if view is not None]
-    ended = {claim.id: overlay.end(row, claim) for claim in here}
+    ended = {claim.claim_id: overlay.end(row, claim) for claim in here}
     if not _takes(profile, row):
         return None
     leaving = list[Claim]()
     for claim in sorted(here, key=lambda one: _stay_first(one, now_ms)):
         check_work("looking for claims that have to leave")
-        overlay.give_back(ended[claim.id])
+        overlay.give_back(ended[claim.claim_id])
         if not _takes(profile, row):
             overlay.end(row, claim)
             leaving.append(claim)
@@ -113,5 +113,5 @@ def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:
     """Return the sort key by which the claims that are worst to wait for come first, of these the smallest."""
     until_ms = claim.runtime_deadline_ms
     if until_ms is None:
-        return 0, sum(claim.amounts.values()), claim.id
-    return 1, -max(until_ms, now_ms), claim.id
+        return 0, sum(claim.slots.values()), claim.claim_id
+    return 1, -max(until_ms, now_ms), claim.claim_id

@@ -1,12 +1,17 @@
 """Claims and their placements."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from operator import not_
+from typing import Annotated, Any
+
+from pydantic import Field, field_serializer
 
 from redsched.model.hosts import HostCondition
 from redsched.model.kept_decision import KeptDecision
+from redsched.model.records.fields import EMPTY_IF_NULL, HIDDEN, Alternate, Alternates, as_objects
 from redsched.model.tokens import Token
 from redsched.model.validation import parse_signed
 
@@ -110,34 +115,44 @@ class FromWhy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement of a claim that still holds something on a host. `placed`, the token it was placed with, is its name.
+    """A placement that still holds amounts on its host. `placed`, the token it was placed with, is its name.
 
-    `token` differs from `placed` after a resize. `root` is the placement from which it descends by moves and retries.
+    `token` differs from `placed` after a resize.
     """
 
-    placed: str
+    placed: Annotated[str, Field(description="The placement's name: its first token.")]
     token: str
-    root: str
+    root: Annotated[str, Field(description="The first placement in its chain of moves and retries.")]
     host: str
     state: ClaimStatus
-    amounts: Amounts
+    slots: Amounts
     end_reason: EndReason | None = None
     expires_at_ms: int | None = None
-    counted: Mapping[str, str] = field(default_factory=dict)
+    move_deadline_ms: Annotated[
+        int | None, Field(description="For a move with a deadline: when the placement must be active.")
+    ] = None
+    from_host: Annotated[
+        str,
+        Field(
+            description="The host that it came from: it was moved, or placed again. Absent otherwise.", exclude_if=not_
+        ),
+    ] = ""
+    from_why: Annotated[
+        FromWhy | None, Field(description="Why it left that host. Likewise absent.", exclude_if=not_)
+    ] = None
+    placed_at_ms: Annotated[
+        int | None,
+        Field(
+            description="When it was moved or placed again. Likewise absent.", exclude_if=lambda at_ms: at_ms is None
+        ),
+    ] = None
+    counted: Annotated[Mapping[str, str], HIDDEN] = field(default_factory=dict)
     """The zone and label values under which its server group counts it (`{"zone": "az1"}`)."""
-    resizing_to: Amounts = field(default_factory=dict)
+    resizing_to: Annotated[Amounts, HIDDEN] = field(default_factory=dict)
     """The amounts it will hold once its host has resized it; empty while no resize is under way."""
-    based_on: str = ""
+    based_on: Annotated[str, HIDDEN] = ""
     """The token of the placement that it was moved from or retries."""
-    from_host: str = ""
-    """The host of that placement; '' if that is not known."""
-    from_why: FromWhy | None = None
-    """Why it left that placement."""
-    placed_at_ms: int | None = None
-    """When it was moved or placed again; None for the first placement of a claim."""
-    move_deadline_ms: int | None = None
-    """The deadline of a move: the placement is released if it is not active by then."""
-    work_ended_at_ms: int | None = None
+    work_ended_at_ms: Annotated[int | None, HIDDEN] = None
     """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
 
     @property
@@ -177,17 +192,14 @@ STOP_FAILED = "stop-failed"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim failed, expired, lost its work or could not be stopped: what `host` observed of a placement.
-
-    `token` is that placement's. `op` is the feed's name of the change that recorded the reason, or STOP_FAILED; '' if
-    an older release wrote it.
-    """
+    """Why a claim failed, expired, lost its work or could not be stopped: what `host` observed of a placement."""
 
     at_ms: int
-    host: str
-    token: str
-    text: str
-    op: str = ""
+    host: Annotated[str, Field(description="The host of that placement.")]
+    token: Annotated[str, Field(description="The token of the placement that failed.")]
+    text: Annotated[str, Field(description="The cause: a hook's exit code and last output, a slot, a deadline.")]
+    op: Annotated[str, HIDDEN] = ""
+    """The feed's name of the change that recorded it, or STOP_FAILED; '' if an older release wrote it."""
 
     @property
     def line(self) -> str:
@@ -206,91 +218,146 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as stored. `expires_at_ms` is None if no lease is running; an ended claim has no amounts.
+    """A claim as stored. `host`, `state`, `token`, `slots` and the like are those of its main placement.
 
-    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` describe one of its
-    placements: the main one, or the one chosen with `at` or `on`.
+    `at` and `on` return it as seen at another of its placements.
     """
 
-    id: str
+    claim_id: str
     cell: str
     host: str
     state: ClaimStatus
     token: str
-    amounts: Amounts
+    slots: Amounts
     project: str = ""
     consumer: str = ""
-    owner: str = ""
-    """Who in the project owns it; '' if nobody does: then each caller of the project may change it."""
-    actor: str = ""
-    """Who made it (see `redsched.origin`); '' if not known."""
-    request_id: str = ""
-    """The request that made it; '' if not known."""
-    digest: str = ""
+    owner: Annotated[
+        str, Field(description="Who in the project owns it: a token, a subject, or whom an operator named; else empty.")
+    ] = ""
+    actor: Annotated[
+        str, Field(description="Who made it: a token, a subject, `cli:<user>` ...; empty if not known.")
+    ] = ""
+    request_id: Annotated[str, Field(description="The request that made it; empty if not known.")] = ""
+    host_condition: Annotated[
+        HostCondition | None,
+        Field(description="Its host in one word. Null without a placement, and in responses to calls of agents."),
+    ] = None
+    host_down_since_ms: Annotated[
+        int | None,
+        Field(description="When the lease of its host ran out, Unix ms: since then nothing is known of its work."),
+    ] = None
+    leaving: Annotated[
+        str,
+        Field(
+            description="`move` or `evacuate`: its host is drained, or was written off. Absent if it stays there.",
+            exclude_if=not_,
+        ),
+    ] = ""
+    unmovable: Annotated[
+        str,
+        Field(
+            description="Why it has no other place now. Absent in lists, and if it has one, or stays.", exclude_if=not_
+        ),
+    ] = ""
+    server_group: Annotated[
+        str,
+        EMPTY_IF_NULL,
+        Field(description="The server group that counts it. Null for an ended claim, because it is not kept."),
+    ] = ""
     end_reason: EndReason | None = None
     claimed_at_ms: int | None = None
-    expires_at_ms: int | None = None
-    group: str = ""
-    """The server group that counts it."""
-    counted: Mapping[str, str] = field(default_factory=dict)
-    gang: str = ""
+    expires_at_ms: Annotated[int | None, Field(description="Null if no lease is running.")] = None
+    closed: Annotated[
+        str, Field(description="Token up to which the claim was given up. Placements up to it are obsolete.")
+    ] = ""
+    closed_by: Annotated[
+        str, Field(description="Who released or shelved it, as `actor`. Absent if not known.", exclude_if=not_)
+    ] = ""
+    attempts: Annotated[int, Field(description="Number of placements since it was last active.")] = 1
+    max_attempts: Annotated[int, Field(description="Number of attempts after which it fails.")] = 1
+    max_runtime_s: Annotated[int, Field(description="Seconds that its work may run. 0: no limit.")] = 0
+    runtime_deadline_ms: Annotated[
+        int | None,
+        Field(description="When its host stops the work, `max_runtime_s` after it was claimed or unshelved."),
+    ] = None
+    restarts: Annotated[
+        int,
+        Field(
+            description="With `on_exit: replace`: how often its work ended by itself, or was stopped with its gang, "
+            "since it last ran for 10 min."
+        ),
+    ] = 0
+    next_attempt_at_ms: Annotated[
+        int | None, Field(description="For a pending claim: time of the next attempt to place it. Null in lists.")
+    ] = None
+    alternates: Annotated[
+        Alternates,
+        Field(
+            description="Hosts selected along with its first host. If it fails, the first of them that still fits is "
+            "used next. Null for an ended claim, because they are not kept."
+        ),
+    ] = ()
+    placements: Annotated[
+        tuple[Placement, ...],
+        Field(description="Placements that still hold amounts, the main one first. More than one during a move."),
+    ] = ()
+    resizing_to: Annotated[Amounts, Field(description="While its host resizes it: the new amounts.")] = field(
+        default_factory=dict
+    )
+    digest: Annotated[
+        str, Field(description="Digest of the request. This field and the next ones are for its host's journal.")
+    ] = ""
+    counted: Annotated[
+        Mapping[str, str], Field(description="The zone and label values under which its server group counts it.")
+    ] = field(default_factory=dict)
+    on_exit: Annotated[OnExit, Field(description="What happens to it when its work ends by itself.")] = OnExit.RELEASE
+    gang_on_exit: Annotated[
+        GangOnExit,
+        Field(description="What happens to the other members of its active gang when it ends by itself."),
+    ] = GangOnExit.KEEP
+    log: Annotated[
+        str,
+        Field(description="File with the log of its newest work, as `host:path`. Empty if its hook has named none."),
+    ] = ""
+    payload: Annotated[
+        Any,
+        Field(description="What its request gives to the hook, any JSON value. Null in lists, and if there is none."),
+    ] = None
+    work_ended_at_ms: Annotated[
+        int | None, Field(description="When its work was found to have ended. Null while it runs.")
+    ] = None
+    reason: Annotated[
+        Reason | None, Field(description="Why it failed, expired, or lost its work. Null if not kept.")
+    ] = None
+    decision: Annotated[
+        KeptDecision | None,
+        Field(description="How the host of its newest placement was chosen. Null in lists, and if it is not known."),
+    ] = None
+    gang: Annotated[str, HIDDEN] = ""
     """The gang it was claimed with, named by the id of the gang's first member."""
-    gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gang_members: Annotated[Mapping[str, tuple[str, ...]], HIDDEN] = field(default_factory=dict)
     """For a gang with relations or `gang_on_exit`: the claim ids of each member, including its own."""
-    gang_on_exit: GangOnExit = GangOnExit.KEEP
-    gang_exit: GangOnExit | None = None
+    gang_exit: Annotated[GangOnExit | None, HIDDEN] = None
     """What the other members of its gang have yet to follow, because this one has ended: REPLACE or RELEASE."""
-    resizing_to: Amounts = field(default_factory=dict)
-    placements: tuple[Placement, ...] = ()
-    """All its placements, the main one first; empty if the claim has ended, or is pending and has left its host."""
-    closed: str = ""
-    """The token up to which it was closed: placements with a root up to this token are no longer wanted."""
-    closed_reason: EndReason | None = None
-    closed_by: str = ""
-    """Who released or shelved it (see `redsched.origin`); '' if not known."""
-    retry_from: str = ""
+    closed_reason: Annotated[EndReason | None, HIDDEN] = None
+    retry_from: Annotated[str, HIDDEN] = ""
     """While pending: the token of the placement that failed."""
-    max_attempts: int = 1
-    """The number of placements after which the claim has failed."""
-    max_runtime_s: int = 0
-    """How long its work may run; 0 for no limit."""
-    runtime_deadline_ms: int | None = None
-    """When its host stops the work: `max_runtime_s` after it was claimed or unshelved; None for no limit."""
-    attempts: int = 1
-    """The number of placements since it was last active, including the current one."""
-    failed_moves: int = 0
+    failed_moves: Annotated[int, HIDDEN] = 0
     """The number of consecutive failed moves since it was last active."""
-    move_failed_at_ms: int = 0
+    move_failed_at_ms: Annotated[int, HIDDEN] = 0
     """When the last move failed."""
-    restarts: int = 0
-    """How often its work ended by itself and had to be placed again, since it last ran for ten minutes."""
-    tried: frozenset[str] = frozenset()
+    tried: Annotated[frozenset[str], HIDDEN] = frozenset()
     """The hosts on which it failed since it was last active."""
-    chosen_alternates: tuple[str, ...] = ()
-    """The alternates chosen together with its first host, best first."""
-    on_exit: OnExit = OnExit.RELEASE
-    log: str = ""
-    """The file with the log of its newest work, as `host:path`; '' if its hook has named none."""
-    work_ended_at_ms: int | None = None
-    """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
-    reason: Reason | None = None
-    """Present only if requested: it is stored under a key of its own."""
-    decision: KeptDecision | None = None
-    """How the host of its newest placement was chosen. Present only if requested, and if it is kept."""
-    payload: object = None
-    """What its request gives to the hook, a JSON value. Present only if requested."""
-    next_attempt_at_ms: int | None = None
-    """While pending: when the next placement is attempted. Present only if requested."""
-    host_condition: HostCondition | None = None
-    """The condition of `host`. Present only if requested, and while the claim has a placement."""
-    leaving: str = ""
-    """How it leaves `host`: `move` (a drain), `evacuate` (the host was written off), or '' if it stays. As above."""
-    unmovable: str = ""
-    """While it is to leave: why it has no other place now; '' if that is not known. Present only if requested."""
-    host_down_since_ms: int | None = None
-    """When the lease of `host` ran out; None while it runs, and if that is not known. Present only if requested."""
-    raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    raw: Annotated[Mapping[str, str], HIDDEN] = field(default_factory=dict, compare=False, repr=False)
     """The hash as read."""
+
+    @field_serializer("server_group")
+    def _group_if_kept(self, name: str) -> str | None:
+        return None if self.state is ClaimStatus.ENDED else name
+
+    @field_serializer("alternates")
+    def _alternates_if_kept(self, hosts: tuple[str, ...]) -> list[Alternate] | None:
+        return None if self.state is ClaimStatus.ENDED else as_objects(hosts)
 
     def view(self, placement: Placement) -> "Claim":
         """Return the claim as seen at one of its placements."""
@@ -299,7 +366,7 @@ class Claim:
             host=placement.host,
             state=placement.state,
             token=placement.token,
-            amounts=placement.amounts,
+            slots=placement.slots,
             end_reason=placement.end_reason,
             expires_at_ms=placement.expires_at_ms,
             counted=placement.counted,
@@ -384,7 +451,7 @@ class Claim:
     @property
     def gang_member(self) -> str:
         """The name of the gang member to which it belongs; '' if unknown."""
-        return next((name for name, ids in self.gang_members.items() if self.id in ids), "")
+        return next((name for name, ids in self.gang_members.items() if self.claim_id in ids), "")
 
     @property
     def gang_ids(self) -> tuple[str, ...]:
@@ -393,13 +460,12 @@ class Claim:
 
     def is_with(self, other: "Claim") -> bool:
         """Return whether the claim with the id of a member of this gang is that member, and not a later claim."""
-        return self.id in other.gang_ids
+        return self.claim_id in other.gang_ids
 
-    @property
-    def alternates(self) -> tuple[str, ...]:
-        """The alternates to try next if it fails: without its own host and those on which it has failed."""
+    def with_alternates(self, chosen: Iterable[str]) -> "Claim":
+        """Return it with the alternates chosen with its first host, but for its own hosts and where it has failed."""
         passed = {self.host, *self.hosts, *self.tried}
-        return tuple(one for one in self.chosen_alternates if one not in passed)
+        return replace(self, alternates=tuple(one for one in chosen if one not in passed))
 
     @property
     def is_shelved(self) -> bool:
@@ -410,3 +476,15 @@ class Claim:
     def hosts(self) -> tuple[str, ...]:
         """The hosts on which it has a placement, each once."""
         return tuple(dict.fromkeys(one.host for one in self.placements))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedClaim(Claim):
+    """A claim that is being moved, resized or shelved, which its host or target host has yet to complete."""
+
+    watch: Annotated[str, Field(description="Path that shows the progress; same as `Location`.")]
+
+    @classmethod
+    def of(cls, claim: Claim, watch: str) -> "AcceptedClaim":
+        """Return a claim with the path that shows its progress."""
+        return cls(**{one.name: getattr(claim, one.name) for one in fields(claim)}, watch=watch)

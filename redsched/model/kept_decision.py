@@ -3,7 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import not_
+from typing import Annotated, Any
+
+from pydantic import Field, computed_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,16 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class RankedHost:
-    """A host that fits one place, with its score, and what each weigher adds to that: its value times its multiplier.
-
-    `member` is the gang member that the place is for; '' if there are no members.
-    """
+    """A host that fits one place, with its score: the sum of what its weighers add."""
 
     host: str
-    score: float
-    weighers: Mapping[str, float]
-    member: str = ""
+    score: Annotated[float, Field(description="Higher is better.")]
+    weighers: Annotated[
+        Mapping[str, float], Field(description="What each weigher adds to the score: its value times its multiplier.")
+    ]
+    member: Annotated[
+        str, Field(description="For a gang: the member that the place is for. Absent otherwise.", exclude_if=not_)
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +80,28 @@ class KeptDecision:
     those of rare reasons.
     """
 
-    token: str
-    host: str
-    candidate: int
-    at_ms: int
-    """When it was decided (Unix, ms, by the store's clock)."""
-    hosts: int
-    reasons: tuple[ReasonCount, ...] = ()
+    token: Annotated[str, Field(description="The placement that it is about, by its first token.")]
+    host: Annotated[str, Field(description="The host of that placement.")]
+    candidate: Annotated[
+        int, Field(description="Which of the candidates was taken, from 1. Those before it had no room any more.")
+    ]
+    at_ms: Annotated[int, Field(description="When it was decided, Unix ms, by the store's clock.")]
+    hosts: Annotated[int, Field(description="Number of hosts looked at.")]
+    reasons: Annotated[
+        tuple[ReasonCount, ...],
+        Field(description="The others, each counted under the first reason that ruled it out; `other`: rare reasons."),
+    ] = ()
     policy: str = ""
-    release: str = ""
-    """The release of the scheduler that decided."""
-    ranked: tuple[RankedHost, ...] = ()
+    release: Annotated[str, Field(description="The release of the scheduler that decided.")] = ""
+    ranked: Annotated[
+        tuple[RankedHost, ...],
+        Field(
+            description="The host to be tried first and the next two, with their scores. The first is a random one of "
+            "the best (`REDSCHED_PICK_FROM`)."
+        ),
+    ] = ()
 
+    @computed_field(description="Number of these hosts that fitted.")  # type: ignore[prop-decorator] # as in hosts.py
     @property
     def fits(self) -> int:
         """The number of hosts that fitted."""

@@ -289,7 +289,7 @@ class Cells:
         """
         if len(self) == 1:
             return
-        claim_id = released.id
+        claim_id = released.claim_id
         if known is None:
             known = [(one, claims[claim_id]) for one, claims in await self._known_in_all([claim_id])]
         found = {one: claim for one, claim in known if one is not cell}

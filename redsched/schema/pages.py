@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
+from redsched.model.claims import Claim
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
 from redsched.model.records.hosts import HostView
 from redsched.model.records.pages import Page
@@ -51,9 +52,10 @@ class PageOf(Generic[T]):
         return {self.plural: list(page.items), "next": page.next}
 
 
+CLAIMS = PageOf("ClaimPage", "claims", Claim)
 HOSTS = PageOf("HostPage", "hosts", HostView)
 AGGREGATES = PageOf("AggregatePage", "aggregates", AggregateView)
 SERVER_GROUPS = PageOf("ServerGroupPage", "server_groups", ServerGroupView)
 SHARED_POOLS = PageOf("SharedPoolPage", "shared_pools", SharedPoolView)
 QUOTAS = PageOf("QuotaPage", "quotas", QuotaView)
-PAGES: tuple[PageOf[Any], ...] = (HOSTS, AGGREGATES, SERVER_GROUPS, SHARED_POOLS, QUOTAS)
+PAGES: tuple[PageOf[Any], ...] = (CLAIMS, HOSTS, AGGREGATES, SERVER_GROUPS, SHARED_POOLS, QUOTAS)

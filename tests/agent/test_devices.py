@@ -79,7 +79,7 @@ async def test_a_gpu_that_falls_off_does_not_pass_its_name_to_the_next_one(world
     nvml.gpus.append(gpu(A))
     await becomes(world, {"gpu0": (A, "1000"), "gpu1": (B, "1000")})
     assert f"over.gpu0/{SHARE}" not in await world.host()
-    assert [(await world.reaches(one, ClaimStatus.ACTIVE)).amounts for one in ("a", "b")] == [
+    assert [(await world.reaches(one, ClaimStatus.ACTIVE)).slots for one in ("a", "b")] == [
         {f"gpu0/{SHARE}": 500},
         {f"gpu1/{SHARE}": 1000},
     ]
@@ -95,7 +95,7 @@ async def test_a_new_journal_gives_devices_the_names_that_the_store_has(world: W
     await world.lapse()
     await world.start([declared(B)], journal="new.sqlite")
     await becomes(world, {"gpu0": (A, ""), "gpu1": (B, "1000")})
-    assert (await world.reaches("b", ClaimStatus.ACTIVE)).amounts == {f"gpu1/{SHARE}": 1000}
+    assert (await world.reaches("b", ClaimStatus.ACTIVE)).slots == {f"gpu1/{SHARE}": 1000}
 
 
 async def test_an_agent_that_measures_asks_the_store_too(world: World) -> None:

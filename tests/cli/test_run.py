@@ -132,7 +132,7 @@ def test_an_early_end_stops_no_other_claim_with_this_id(store: str) -> None:
             await fleet.select(Request({"VCPU": 1}, claim_ids=("web",), payload={"argv": ["serve"]}))
             await fleet.select(replace(job, count=1, claim_ids=("mine",)))
             await stop(fleet, job, is_placed=False)
-            return [one.id for one in (await fleet.claims.list()).items]
+            return [one.claim_id for one in (await fleet.claims.list()).items]
 
     assert asyncio.run(left()) == ["web"]
 

@@ -63,7 +63,7 @@ def test_help_prints_methods_as_they_are_called(of: type[Any]) -> None:
 def test_help_prints_a_method_of_an_object_without_self() -> None:
     with Client("http://localhost") as client:
         text = pydoc.plain(pydoc.render_doc(client.claims.get))
-    assert "get(claim_id: str) -> ClaimAnswer" in text
+    assert "get(claim_id: str) -> Claim" in text
 
 
 def test_a_method_without_a_client_says_so() -> None:

@@ -30,8 +30,8 @@ from redsched.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from redsched.model import ClaimStatus, Request
-from redsched.schema.responses import AboutAnswer, ChangeAnswer, ClaimAnswer, EndingAnswer
+from redsched.model import Claim, ClaimStatus, Request
+from redsched.schema.responses import AboutAnswer, ChangeAnswer, EndingAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -63,7 +63,7 @@ def life_of_a_claim(client: Client) -> list[ClaimStatus]:
     states = [client.claims.renew(chosen.claim_id, chosen.token, lease_s=600).state]
     states.append(client.claims.confirm(chosen.claim_id, chosen.token).state)
     moved = client.claims.move(chosen.claim_id, chosen.token, hosts=[{"h1": "h2", "h2": "h1"}[chosen.host]])
-    assert_type(moved, ClaimAnswer)
+    assert_type(moved, Claim)
     assert moved.host != chosen.host
     assert len(moved.placements) == 2
     stays = client.claims.fail(chosen.claim_id, moved.token, alternates=())
@@ -176,7 +176,7 @@ async def test_lists_go_on_over_pages(served: str) -> None:
 
 
 async def test_a_lost_reply_to_a_blocking_client_claims_once(before: Relay) -> None:
-    def select(client: Client) -> tuple[ClaimedPlaces, list[ClaimAnswer]]:
+    def select(client: Client) -> tuple[ClaimedPlaces, list[Claim]]:
         before.lost = 2
         made = client.select(TWO)
         return made, list(client.claims.list())

@@ -43,7 +43,7 @@ def shares(*amounts: int) -> Request:
 
 
 def claim(host: str = "h1", state: ClaimStatus = ClaimStatus.ACTIVE, **more: object) -> Claim:
-    return Claim("a", "c1", host, state, "1-a.1", **({"amounts": {"VCPU": 2}} | more))  # type: ignore[arg-type]
+    return Claim("a", "c1", host, state, "1-a.1", **({"slots": {"VCPU": 2}} | more))  # type: ignore[arg-type]
 
 
 def after(columns: Columns, request: Request, held: Claim, settings: Settings = DEFAULTS) -> bool:
@@ -62,8 +62,8 @@ def after(columns: Columns, request: Request, held: Claim, settings: Settings = 
 def test_a_gang_waits_for_room_for_the_member_that_fails() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "6", "claims": "1"})
     gang = Request(members=(GangMember("web", Request({"VCPU": 1})), GangMember("db", Request({"VCPU": 4}))))
-    assert after(columns, gang, claim(amounts={"VCPU": 3}))
-    assert not after(columns, gang, claim(amounts={"VCPU": 1}))
+    assert after(columns, gang, claim(slots={"VCPU": 3}))
+    assert not after(columns, gang, claim(slots={"VCPU": 1}))
     (miss,) = Decider(columns, DEFAULTS).explain(gang).nearest
     assert (miss.member, miss.changes) == ("db", ("2 VCPU less",))
 
@@ -78,7 +78,7 @@ def test_only_the_end_of_a_claim_that_is_starting_makes_one_less_that_starts(sta
 def test_a_claim_may_draw_on_a_pool_that_is_not_declared() -> None:
     """After a wipe of the store, hosts restore such claims before an operator has declared the pool again."""
     columns = columns_of(h1=UP | {"capacity.VCPU": "2", "claimed.VCPU": "2", "claims": "1"})
-    assert after(columns, Request({"VCPU": 1}), claim(amounts={"VCPU": 2, "pool:licences/CUSTOM_SEAT": 1}))
+    assert after(columns, Request({"VCPU": 1}), claim(slots={"VCPU": 2, "pool:licences/CUSTOM_SEAT": 1}))
 
 
 @pytest.mark.parametrize(("zone", "helps"), [("az1", False), ("az2", True)])
@@ -87,7 +87,7 @@ def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, he
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "zone": "az2"})
     fields = {"version": "1", "policy": "anti-affinity", "by": "zone", "max_per_host": "1", "members": "2"}
     columns.declared.put(Kind.SERVER_GROUP, "g", fields | {"count.zone=az1": "1", "count.zone=az2": "1"})
-    held = claim(group="g", counted={"zone": zone})
+    held = claim(server_group="g", counted={"zone": zone})
     assert after(columns, Request({"VCPU": 1}, server_group="g"), held) == helps
 
 
@@ -104,10 +104,10 @@ def test_no_wait_where_more_than_room_and_affinity_fails() -> None:
 
 
 def test_of_claims_just_alike_one_is_tried_and_of_many_kinds_the_largest_smallest_first() -> None:
-    alike = [claim(amounts={"VCPU": 1}), replace(claim(amounts={"VCPU": 1}), id="b")]
-    assert [one.id for one in worth_trying(alike)] == ["a"]
-    many = [replace(claim(amounts={"VCPU": size}), id=f"c{size}") for size in range(1, MAX_TRIED + 6)]
-    assert [one.id for one in worth_trying(many)] == [f"c{size}" for size in range(6, MAX_TRIED + 6)]
+    alike = [claim(slots={"VCPU": 1}), replace(claim(slots={"VCPU": 1}), claim_id="b")]
+    assert [one.claim_id for one in worth_trying(alike)] == ["a"]
+    many = [replace(claim(slots={"VCPU": size}), claim_id=f"c{size}") for size in range(1, MAX_TRIED + 6)]
+    assert [one.claim_id for one in worth_trying(many)] == [f"c{size}" for size in range(6, MAX_TRIED + 6)]
 
 
 # How much is searched

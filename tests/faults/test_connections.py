@@ -140,7 +140,7 @@ async def test_callers_that_leave_break_nobody(fresh_server: PrivateServer) -> N
         assert all(isinstance(one, asyncio.CancelledError) for one in left)
         stayed = await asyncio.gather(*tasks[1::2])
         ids = {one.selections[0].claim_id for one in stayed}
-        held = {claim.id for claim in (await scheduler.claims.list()).items}
+        held = {claim.claim_id for claim in (await scheduler.claims.list()).items}
         assert len(ids) == 10
         assert ids <= held
         assert (await scheduler.audit()).problems == ()

@@ -212,7 +212,7 @@ async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed
         assert all(await asyncio.gather(*map(it.scheduler.claims.release, released)))
         await asyncio.gather(*it.proxy.late)
         assert await it.claimed() == 7
-        held = {claim.id for claim in (await it.scheduler.claims.list()).items}
+        held = {claim.claim_id for claim in (await it.scheduler.claims.list()).items}
         assert held == set(claimed) - set(released)
 
 

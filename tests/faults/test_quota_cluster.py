@@ -59,7 +59,7 @@ class Fleet:
         """Return the ids of the claims of a cell; retry while the cell is unavailable."""
         while True:
             try:
-                return {one.id for one in (await self.scheduler.claims.list(cell=cell, limit=1000)).items}
+                return {one.claim_id for one in (await self.scheduler.claims.list(cell=cell, limit=1000)).items}
             except Unavailable:
                 await asyncio.sleep(0.01)
 
@@ -84,7 +84,7 @@ class Fleet:
         for cell, state in (await self.scheduler._quotas.shares.read("web")).items():
             lines.append(f"{cell}: {state}")
             claims = (await self.scheduler.claims.list(cell=cell, limit=1000)).items
-            lines += [f"  {one.id} {one.state}, its caller: {traffic.known.get(one.id)}" for one in claims]
+            lines += [f"  {one.claim_id} {one.state}, its caller: {traffic.known.get(one.claim_id)}" for one in claims]
         return "\n".join([*lines, f"callers hold {sorted(traffic.held())}"])
 
 

@@ -213,7 +213,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
                             await scheduler.claims.release(str(place.claim_id))
                     except QuotaExceeded:
                         for claim in (await scheduler.claims.list(project="web", limit=3)).items:
-                            await scheduler.claims.release(claim.id)
+                            await scheduler.claims.release(claim.claim_id)
 
             if dies_in:
                 in_claim = dies_in == "claim"
@@ -280,7 +280,7 @@ async def assert_all_can_be_used(scheduler: Scheduler, cells: tuple[str, ...]) -
 async def release_all(scheduler: Scheduler) -> None:
     while found := (await scheduler.claims.list(project="web")).items:
         for claim in found:
-            await scheduler.claims.release(claim.id)
+            await scheduler.claims.release(claim.claim_id)
 
 
 DEATHS = {

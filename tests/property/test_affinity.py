@@ -205,7 +205,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         if not claims:
             return
         claim = claims[which % len(claims)]
-        about = (claim.host, claim.id, claim.token)
+        about = (claim.host, claim.claim_id, claim.token)
         if word == "accept":
             if (await self.cell.claims.accept(*about, HOUR_S)).outcome is Outcome.OK:
                 self.note(claim, ClaimStatus.STARTING)
@@ -223,15 +223,21 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     def note(self, claim: Claim, state: ClaimStatus) -> None:
         """Record the placement in the host's journal."""
-        self.journals[claim.host][claim.id] = held_claim(
-            claim.id, claim.token, state, claim.amounts, digest=claim.digest, group=claim.group, counted=claim.counted
+        self.journals[claim.host][claim.claim_id] = held_claim(
+            claim.claim_id,
+            claim.token,
+            state,
+            claim.slots,
+            digest=claim.digest,
+            group=claim.server_group,
+            counted=claim.counted,
         )
 
     def note_end(self, claim: Claim, answer: ScriptResult) -> None:
         """Record in the host's journal that the placement has ended, as its host has reported."""
         assert answer.outcome is Outcome.OK
-        self.journals[claim.host].pop(claim.id, None)
-        self.ended[claim.host][claim.id] = claim.token
+        self.journals[claim.host].pop(claim.claim_id, None)
+        self.ended[claim.host][claim.claim_id] = claim.token
 
     @rule(most=st.integers(0, 4))
     def let_leases_run_out(self, most: int) -> None:
@@ -313,11 +319,11 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             mine = [one for one in claims.values() if one.host == name]
             starting = sum(one.state in ("claimed", "starting") for one in mine)
             assert (int(fields.get("claims", 0)), int(fields.get("starting", 0))) == (len(mine), starting)
-            assert int(fields.get("claimed.VCPU", 0)) == sum(one.amounts["VCPU"] for one in mine)
+            assert int(fields.get("claimed.VCPU", 0)) == sum(one.slots["VCPU"] for one in mine)
             # Members are counted where their host is now.
             where = self.hosts[name].domains
             for one in mine:
-                assert one.counted.keys() >= ({"zone"} if one.group else set())
+                assert one.counted.keys() >= ({"zone"} if one.server_group else set())
                 assert one.counted.items() <= where.items()
         # A group or pool that is not declared exists only while a claim counts in it.
         assert not [name for name, one in counts.items() if one.get("members") == "0" and "policy" not in one]

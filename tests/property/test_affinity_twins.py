@@ -88,7 +88,7 @@ def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
     """Return one of the members as a claim; a claim on an unknown host if there are no members."""
     at = there[which % len(there)] if there else {"host": "h0"}
     counted = {by: domain for by, domain in at.items() if by != "host" and domain}
-    return Claim("old", "c1", at["host"], ClaimStatus.ACTIVE, "1-a.1", {}, group="web", counted=counted)
+    return Claim("old", "c1", at["host"], ClaimStatus.ACTIVE, "1-a.1", {}, server_group="web", counted=counted)
 
 
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
@@ -129,7 +129,7 @@ async def taken(
     clock, found = await cell.tick(), set[str]()
     for host in fit:
         places = (
-            Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again),
+            Member(old.claim_id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again),
             Member("other" if old else "b", (), replacement=again),
         )
         call = ClaimCall(

@@ -136,7 +136,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         again = Replacement(old.host, old.token, EndReason.MOVED) if old else None
         hosts = [name for name in order if old is None or name != old.host]
         candidates = tuple(Candidate(name, {"VCPU": 1}) for name in hosts)
-        member = Member(old.id if old else f"c{self.ids}", candidates, "web", again)
+        member = Member(old.claim_id if old else f"c{self.ids}", candidates, "web", again)
         clock, before = await self.cell.tick(), await self.claims()
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
@@ -156,13 +156,13 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.arrive(new[number % len(new)]))
 
     async def arrive(self, claim: Claim) -> None:
-        about = (claim.host, claim.id, claim.token)
+        about = (claim.host, claim.claim_id, claim.token)
         assert (await self.cell.claims.accept(*about, HOUR_S)).outcome is Outcome.OK
         assert (await self.cell.claims.confirm(*about)).outcome is Outcome.OK
-        await self.reconcile(claim.id)
-        for one in (await self.claims())[claim.id].placements:
+        await self.reconcile(claim.claim_id)
+        for one in (await self.claims())[claim.claim_id].placements:
             if one.state is ClaimStatus.ENDING and one.host not in self.lost:
-                await self.cell.claims.gone(one.host, claim.id, one.token, EndReason.MOVED, {})
+                await self.cell.claims.gone(one.host, claim.claim_id, one.token, EndReason.MOVED, {})
 
     async def reconcile(self, claim_id: str) -> None:
         for claim in (await self.cell.claims.read([claim_id])).values():
@@ -180,10 +180,10 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.give_back(claims[number % len(claims)]))
 
     async def give_back(self, claim: Claim) -> None:
-        if (await self.cell.claims.release(claim.host, claim.id)).outcome is Outcome.ENDING:
+        if (await self.cell.claims.release(claim.host, claim.claim_id)).outcome is Outcome.ENDING:
             for one in claim.placements:
-                await self.cell.claims.gone(one.host, claim.id, one.token, EndReason.RELEASED, {})
-        await self.reconcile(claim.id)
+                await self.cell.claims.gone(one.host, claim.claim_id, one.token, EndReason.RELEASED, {})
+        await self.reconcile(claim.claim_id)
 
     # Hosts
 
@@ -199,7 +199,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         there = [one.view(place) for one in claims for place in one.placements if place.host == name]
         self.one_came_back = self.one_came_back or bool(there)
         held = [
-            held_claim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
+            held_claim(one.claim_id, one.token, one.state, one.slots, digest="d", group="web", counted=one.counted)
             for one in there
             if one.state is ClaimStatus.ACTIVE
         ]

@@ -126,7 +126,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
     assert clock.epoch > before.head.epoch
     assert (await living.audit()).problems == ()
     for name in ("h1", "h2"):
-        held = [held_claim("kept", old.token, ClaimStatus.ACTIVE, old.amounts)] if name == "h1" else []
+        held = [held_claim("kept", old.token, ClaimStatus.ACTIVE, old.slots)] if name == "h1" else []
         assert (await store.hosts.attest(name, clock.epoch, None, held)).outcome == "OK"
     assert (await store.tick()).settled
     claims = await store.claims.read(["grouped", "kept", "shelved"])

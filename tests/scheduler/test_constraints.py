@@ -65,7 +65,7 @@ async def claims_of(scheduler: Scheduler, request: Request) -> Selections:
     for one in found.selections:
         assert one.claim_id is not None
         claim = await scheduler.claims.get(one.claim_id)
-        assert (claim.host, claim.amounts) == (one.host, one.slots)
+        assert (claim.host, claim.slots) == (one.host, one.slots)
     assert not (await scheduler.audit()).problems
     return found
 

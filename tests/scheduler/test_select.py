@@ -17,7 +17,7 @@ ALL_OF_H1 = Request({"VCPU": 8})
 
 async def claims_of(scheduler: Scheduler) -> dict[str, str]:
     """Return the host of each claim in the store, by claim id."""
-    return {claim.id: claim.host for claim in (await scheduler.claims.list()).items}
+    return {claim.claim_id: claim.host for claim in (await scheduler.claims.list()).items}
 
 
 async def test_the_best_host_is_claimed(scheduler: Scheduler) -> None:
@@ -25,9 +25,9 @@ async def test_the_best_host_is_claimed(scheduler: Scheduler) -> None:
     found = (await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 512}, project="web"))).selections[0]
     assert (found.host, found.cell, found.state) == ("h1", "c1", ClaimStatus.CLAIMED)
     claim = await scheduler.claims.get(found.claim_id or "")
-    assert claim.id.startswith("c1.")
+    assert claim.claim_id.startswith("c1.")
     assert (claim.host, claim.token, claim.project) == ("h1", found.token, "web")
-    assert claim.amounts == {"VCPU": 2, "MEMORY_MB": 512}
+    assert claim.slots == {"VCPU": 2, "MEMORY_MB": 512}
     assert claim.expires_at_ms == found.expires_at_ms
 
 

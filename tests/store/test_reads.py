@@ -63,8 +63,8 @@ async def test_claims_are_read_with_what_they_have(reads: CellStore, double: Any
     await double.hset(KEYS.claim("b"), mapping=ended)
     found = await reads.claims.read(["a", "b", "c"])
     assert sorted(found) == ["a", "b"]
-    assert (found["a"].amounts, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
-    assert (found["b"].state, found["b"].end_reason, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
+    assert (found["a"].slots, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
+    assert (found["b"].state, found["b"].end_reason, found["b"].slots) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
     assert await reads.audit.claim_ids() in (["a", "b"], ["b", "a"])
     assert await reads.audit.has_any(["gone", "b"])
     assert not await reads.audit.has_any(["gone"])
@@ -89,4 +89,4 @@ async def test_living_claims_come_by_pages_of_hosts(
         await double.hset(KEYS.claim(claim_id), mapping=fields)
         await double.sadd(KEYS.claims(host), claim_id)
     pages = [page async for page in reads.claims.unended_on(["h1", "h2", "h3", "h4", "h5"])]
-    assert [sorted(claim.id for claim in page) for page in pages] == [["a", "c"], [], ["d"]]
+    assert [sorted(claim.claim_id for claim in page) for page in pages] == [["a", "c"], [], ["d"]]

@@ -11,7 +11,7 @@ from redsched.schema.answer import Answer
 from redsched.schema.examples import ANSWERS
 from redsched.schema.views import view_of
 
-PARTIAL = {"DrainAnswer", "AcceptedClaimAnswer", "OutcomeAnswer", "BulkAnswer"}
+PARTIAL = {"OutcomeAnswer", "BulkAnswer"}
 """Responses that leave out what the dataclass needs, or have what only the route knows."""
 SHOWN = sorted(
     name
@@ -39,7 +39,7 @@ def test_a_response_is_that_of_what_it_shows(name: str) -> None:
 
 
 def test_most_responses_of_the_api_are_covered() -> None:
-    assert {"ClaimAnswer", "ExplanationAnswer"} <= set(SHOWN)
+    assert "ExplanationAnswer" in SHOWN
 
 
 def test_a_refusal_in_a_bulk_result_is_its_error() -> None:
@@ -53,6 +53,6 @@ def test_a_refusal_in_a_bulk_result_is_its_error() -> None:
         "problem": problem,
     }
     view: BulkResult = view_of(read("BulkClaimAnswer", given))
-    assert (view.claim.id, view.outcome) == ("a", BulkOutcome.REFUSED)
+    assert (view.claim.claim_id, view.outcome) == ("a", BulkOutcome.REFUSED)
     assert view.error is not None
     assert (view.error.problem, view.error.detail, view.error.facts["current"]) == ("stale-token", "too old", "1-a.2")

@@ -186,7 +186,7 @@ class LifecycleContext:
 def work_of(claim: Claim, placement: Placement) -> JournalEntry:
     """Return the journal entry of a placement that the host has yet to accept, or that its new journal lacks."""
     return JournalEntry(
-        claim.id,
+        claim.claim_id,
         placement.placed,
         placement.token,
         placement.root,

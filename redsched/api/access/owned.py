@@ -61,7 +61,7 @@ async def shown(request: Request, claim: Claim) -> Claim:
     if sees_all_claims(caller):
         return claim
     if not owns(caller, claim) and not (caller.role is Role.AGENT and OWN_HOSTS in request.scope):
-        await _scheduler(request).claims.refuse_unknown(claim.id)
+        await _scheduler(request).claims.refuse_unknown(claim.claim_id)
     seen = Redactor(request).claim(claim)
     return replace(seen, payload=None) if caller.own_only and claim.owner not in ("", caller.owner) else seen
 

@@ -102,7 +102,7 @@ class Redactor:
         own = _at_own_hosts(self._caller, claim) if self._caller.role is Role.AGENT else claim
         decision = replace(own.decision, ranked=()) if own.decision else None
         unmovable = self.text(own.unmovable)
-        return replace(own, chosen_alternates=(), reason=self._reason(own), decision=decision, unmovable=unmovable)
+        return replace(own, alternates=(), reason=self._reason(own), decision=decision, unmovable=unmovable)
 
     def selections(self, found: Selections) -> Selections:
         """Return the selections without alternates, and dry runs without hosts."""

@@ -25,11 +25,12 @@ from redsched.errors import (
     Settling,
     StaleToken,
 )
-from redsched.model import Claim, ClaimStatus, ListedState, values_of
+from redsched.model import AcceptedClaim, Claim, ClaimStatus, ListedState, values_of
 from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
+from redsched.schema.pages import CLAIMS
 from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.schema.responses import AcceptedClaimAnswer, BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
+from redsched.schema.responses import BulkAnswer, EndingAnswer
 
 COUNTED_AT_ONCE = 1000
 """The most claims that are read at a time to count those of other owners."""
@@ -37,22 +38,22 @@ COUNTED_AT_ONCE = 1000
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
 REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
-VERB = answers({200: ClaimAnswer}, *REFUSED)
-PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded)
+VERB = answers({200: Claim}, *REFUSED)
+PLACE = answers({200: Claim}, *REFUSED, NoValidHost, QuotaExceeded)
 BULK = answers({200: BulkAnswer}, InvalidRequest, NotFound)
 BULK_202 = answers({200: BulkAnswer, 202: BulkAnswer}, InvalidRequest, NotFound)
-VERB_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED)
-PLACE_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded)
-MOVE_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
-PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
+VERB_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED)
+PLACE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded)
+MOVE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
+PLACE_201 = answers({201: Claim, 200: Claim}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
 
 
-@router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, NotFound))
+@router.get("", summary="List claims", responses=answers({200: CLAIMS.type}, InvalidRequest, NotFound))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
     wanted = restrict.claim_filter(caller(request), query)
     page: Page[Claim] = await _listed(request, wanted, query) if wanted else Page(())
-    return responses.answer(ClaimsAnswer.of(page))
+    return responses.listed(CLAIMS, page)
 
 
 @router.delete("", summary="Release many claims", responses=BULK_202)
@@ -89,7 +90,7 @@ async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]
     return await _bulk(request, wanted, query, scheduler(request).bulk.unshelve)
 
 
-@router.get("/{claim_id}", summary="Get a claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
+@router.get("/{claim_id}", summary="Get a claim", responses=answers({200: Claim}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """Return a claim. Ended claims are kept for a limited time."""
     return await _claim(request, await scheduler(request).claims.get(claim_id))
@@ -177,7 +178,9 @@ async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s, token)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
     shown = await owned.shown(request, found)
-    return responses.created(ClaimAnswer.of(shown), responses.claim_path(claim_id), fresh)
+    if not fresh:
+        return responses.answered(shown)
+    return responses.answered(shown, 201, {"Location": responses.claim_path(claim_id)})
 
 
 @router.delete(
@@ -205,11 +208,11 @@ async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[Re
 
 
 async def _claim(request: Request, found: Claim) -> Response:
-    return responses.answer(ClaimAnswer.of(await owned.shown(request, found)))
+    return responses.answered(await owned.shown(request, found))
 
 
 async def _changed(request: Request, found: Claim, goes_on: bool) -> Response:
-    return responses.changed_claim(ClaimAnswer.of(await owned.shown(request, found)), found.id, goes_on)
+    return responses.changed_claim(await owned.shown(request, found), goes_on)
 
 
 async def _listed(request: Request, wanted: ClaimFilter, query: ClaimsQuery) -> Page[Claim]:

@@ -49,8 +49,10 @@ def _readable(claim: Claim) -> LogFile:
     """Return the log of a claim. Raises NotFound if there is none, or none that can be read here."""
     if not claim.log:
         why = "its work does not run yet" if claim.state in WAITING else "its work never ran, or its hook names no log"
-        raise NotFound(f"claim {claim.id} has no log: {why}. `redsched claim show {claim.id}` has its state and reason")
+        raise NotFound(
+            f"claim {claim.claim_id} has no log: {why}. `redsched claim show {claim.claim_id}` has its state and reason"
+        )
     log = LogFile(claim.log)
     if problem := log.elsewhere:
-        raise NotFound(f"claim {claim.id} {problem}. Read it there, or run this command there")
+        raise NotFound(f"claim {claim.claim_id} {problem}. Read it there, or run this command there")
     return log

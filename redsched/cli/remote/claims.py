@@ -19,8 +19,7 @@ class RemoteClaims(Part):
 
     async def get(self, claim_id: str) -> Claim:
         """Return a claim."""
-        found: Claim = await self.view(calls.get_claim(claim_id))
-        return found
+        return await self.client.run(calls.get_claim(claim_id))
 
     async def list(
         self,
@@ -47,23 +46,19 @@ class RemoteClaims(Part):
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
         """Confirm that the work runs."""
-        found: Claim = await self.view(calls.confirm_claim(claim_id, token))
-        return found
+        return await self.client.run(calls.confirm_claim(claim_id, token))
 
     async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
         """Renew the lease."""
-        found: Claim = await self.view(calls.renew_claim(claim_id, token, lease_s))
-        return found
+        return await self.client.run(calls.renew_claim(claim_id, token, lease_s))
 
     async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
         """Change amounts in place."""
-        found: Claim = await self.view(calls.resize_claim(claim_id, token, resources, slots))
-        return found
+        return await self.client.run(calls.resize_claim(claim_id, token, resources, slots))
 
     async def shelve(self, claim_id: str, token: str) -> Claim:
         """Free the amounts and keep the claim."""
-        found: Claim = await self.view(calls.shelve_claim(claim_id, token))
-        return found
+        return await self.client.run(calls.shelve_claim(claim_id, token))
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
         """Release a claim; False while its host has to stop the work."""
@@ -76,8 +71,7 @@ class RemoteMigrations(Part):
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
         """Report that the work could not be started."""
         given = None if alternates is None else list(alternates)
-        found: Claim = await self.view(calls.fail_claim(claim_id, token, given))
-        return found
+        return await self.client.run(calls.fail_claim(claim_id, token, given))
 
     async def move(
         self,
@@ -90,11 +84,11 @@ class RemoteMigrations(Part):
     ) -> tuple[Claim]:
         """Move a claim; as in the library, the claim at its target is the first of the results."""
         call = calls.move_claim(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
-        return (await self.view(call),)
+        return (await self.client.run(call),)
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim]:
         """Place a shelved claim again; likewise."""
-        return (await self.view(calls.unshelve_claim(claim_id, queue_timeout_s)),)
+        return (await self.client.run(calls.unshelve_claim(claim_id, queue_timeout_s)),)
 
 
 class RemoteBulk(Part):

@@ -176,5 +176,5 @@ def _claims(found: Sequence[Claim]) -> Table:
     for head in ("CLAIM", "STATE", "PROJECT", "AMOUNTS"):
         table.add_column(head, overflow="fold")
     for one in found:
-        table.add_row(one.id, claim_text(one), one.project or formats.NOTHING, tables.amounts(one.amounts))
+        table.add_row(one.claim_id, claim_text(one), one.project or formats.NOTHING, tables.amounts(one.slots))
     return table

@@ -110,8 +110,8 @@ def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool
 
 def _without_superseded(found: Sequence[BulkResult]) -> tuple[BulkResult, ...]:
     """Leave out refusals of claims that had moved, and came again on a later page, where it was done."""
-    done = {one.claim.id for one in found if one.outcome is not BulkOutcome.REFUSED}
-    return tuple(one for one in found if one.outcome is not BulkOutcome.REFUSED or one.claim.id not in done)
+    done = {one.claim.claim_id for one in found if one.outcome is not BulkOutcome.REFUSED}
+    return tuple(one for one in found if one.outcome is not BulkOutcome.REFUSED or one.claim.claim_id not in done)
 
 
 def of_others(page: Page[BulkResult]) -> int:
@@ -130,7 +130,7 @@ def _show_others(number: int, done: str) -> None:
 
 def _row(one: BulkResult) -> tuple[Any, ...]:
     why = f": {one.error.problem}" if one.error else ""
-    return one.claim.id, one.claim.host, one.claim.state, f"{one.outcome}{why}"
+    return one.claim.claim_id, one.claim.host, one.claim.state, f"{one.outcome}{why}"
 
 
 def _show_counts(found: Sequence[BulkResult], done: str) -> None:

@@ -14,7 +14,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page
-from redsched.schema import responses
+from redsched.schema.parsing import json_of
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 
 MaybeClaim = Annotated[
@@ -157,9 +157,9 @@ def resize(
 
     found = with_fleet(where, work)
     if as_json:
-        return tables.show_json(responses.ClaimAnswer.of(found))
+        return tables.show_json(json_of(found))
     wanted = f"; its host is resizing it to {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
-    print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
+    print(f"{found.claim_id} holds {tables.amounts(found.slots)} of {found.host}{wanted}")
     return None
 
 
@@ -193,9 +193,9 @@ def _shelve(claim: str, token: str, as_json: bool, where: Where) -> None:
 
     found = with_fleet(where, work)
     if as_json:
-        return tables.show_json(responses.ClaimAnswer.of(found))
+        return tables.show_json(json_of(found))
     ending = ": its host has yet to report that the work is gone" if found.state == "ending" else ""
-    print(f"{found.id} is {'being ' if ending else ''}shelved{ending}")
+    print(f"{found.claim_id} is {'being ' if ending else ''}shelved{ending}")
     return None
 
 
@@ -246,6 +246,6 @@ def _show(
 
 def _show_claim(found: Claim, as_json: bool, said: str) -> None:
     if as_json:
-        return tables.show_json(responses.ClaimAnswer.of(found))
+        return tables.show_json(json_of(found))
     print(said.format(found))
     return None

@@ -45,7 +45,8 @@ from redsched.model import (
 from redsched.model.claims import plain_text
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page
-from redsched.schema import responses
+from redsched.schema.pages import CLAIMS
+from redsched.schema.parsing import json_of
 from redsched.schema.requests.queries import ReleaseQuery
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
@@ -97,10 +98,12 @@ def list_claims(
         async def fetch(most: int, cursor: str) -> Page[Claim]:
             return await fleet.claims.list(**wanted, state=state, limit=most, after=cursor)
 
-        return await sorted_page(fetch, ORDERS, sort, limit, after, lambda one: (natural(one.host), natural(one.id)))
+        return await sorted_page(
+            fetch, ORDERS, sort, limit, after, lambda one: (natural(one.host), natural(one.claim_id))
+        )
 
     def show_found(page: Page[Claim]) -> None:
-        show_page(LISTING, page, lambda one: responses.ClaimsAnswer.of(one), form)
+        show_page(LISTING, page, CLAIMS.values, form)
 
     find_and_show(where, watch, find, show_found)
 
@@ -108,7 +111,7 @@ def list_claims(
 def show(claim: ClaimArgument, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Show one claim: placements, attempts, last failure, why it is where it is."""
     found = with_fleet(where, lambda s: s.claims.get(claim), read_only=True)
-    return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
+    return tables.show_json(json_of(found)) if as_json else _show_claim(found)
 
 
 @bulk.takes_filters
@@ -170,13 +173,13 @@ def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
 
 
 def _show_claims(found: Sequence[Claim]) -> None:
-    rows = ((one.id, _state(one), _where(one), tables.amounts(one.amounts), one.project) for one in found)
+    rows = ((one.claim_id, _state(one), _where(one), tables.amounts(one.slots), one.project) for one in found)
     tables.show_table(CLAIM_HEADS, rows, "no claims")
 
 
 def _show_claim(found: Claim) -> None:
     _show_claims([found])
-    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), _why(one)) for one in found.placements)
+    rows = ((one.token, one.state, one.host, tables.amounts(one.slots), _why(one)) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
     if found.waits_to_leave:
         tables.say(f"{LEAVES[found.leaving].format(found.host)}: {found.unmovable or 'a scheduler looks for a place'}")
@@ -231,7 +234,7 @@ def _facts(found: Claim) -> dict[str, object]:
     facts = {
         "consumer": found.consumer,
         "owner": found.owner,
-        "server group": found.group,
+        "server group": found.server_group,
         "end_reason": found.end_reason,
         "released by": found.closed_by if found.end_reason is EndReason.RELEASED else "",
         "shelved by": found.closed_by if found.end_reason is EndReason.SHELVED else "",
@@ -301,10 +304,10 @@ def _expires(one: Claim) -> object:
 
 LISTING: Listing[Claim] = Listing(
     (
-        Column("CLAIM", lambda one: one.id),
+        Column("CLAIM", lambda one: one.claim_id),
         Column("STATE", _state, leave=6),
         Column("HOST", _where),
-        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=5),
+        Column("AMOUNTS", lambda one: tables.amounts(one.slots), leave=5),
         Column("PROJECT", lambda one: one.project, leave=4),
         Column("OWNER", lambda one: one.owner, leave=3, only_fitted=True),
         Column("AGE", _age, leave=1, only_fitted=True),
@@ -316,11 +319,11 @@ LISTING: Listing[Claim] = Listing(
         Column("TOKEN", lambda one: one.token, only_wide=True),
         Column("CELL", lambda one: one.cell, only_wide=True),
     ),
-    name=lambda one: one.id,
+    name=lambda one: one.claim_id,
     empty="no claims",
 )
 ORDERS: Mapping[str, Callable[[Claim], Any]] = {
-    "claim": lambda one: natural(one.id),
+    "claim": lambda one: natural(one.claim_id),
     "state": lambda one: one.state,
     "host": lambda one: natural(one.host),
     "project": lambda one: natural(one.project),

@@ -25,7 +25,7 @@ def with_claims(
         request, changes = _in_groups(profile, row)
         found = in_the_way(profile_of(request), row, claims, now_ms) if changes else None
         miss = replace(miss, changes=changes, both=True) if found else miss
-    return replace(miss, claims={one.id: one.project for one in found}) if found else miss
+    return replace(miss, claims={one.claim_id: one.project for one in found}) if found else miss
 
 
 def _in_groups(profile: RequestProfile, row: int) -> tuple[Request, tuple[str, ...]]:

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model.declared import GroupPolicy, ServerGroup
+from redsched.model.records.fields import Names, Numbers, Texts
 from redsched.model.records.hosts import Slots
-from redsched.model.records.ordered import Names, Numbers, Texts
 
 
 @dataclass(frozen=True, slots=True)

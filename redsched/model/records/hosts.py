@@ -10,7 +10,7 @@ from pydantic import Field, computed_field
 
 from redsched.model.hosts import HostCondition, HostStatus, condition_of
 from redsched.model.kept_for import KeptFor
-from redsched.model.records.ordered import Names, Numbers, Texts, sorted_keys
+from redsched.model.records.fields import Names, Numbers, Texts, sorted_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class AgentService:
     async def texts(self, store: CellStore, host: str, claim_id: str, names: Collection[str]) -> dict[str, str]:
         """Return texts that a claim refers to, by name; none if it is not, or no longer, on this host."""
         claim = await _claim_on(store, host, claim_id)
-        known = texts_of(claim.id, claim.raw) if claim is not None else ()
+        known = texts_of(claim.claim_id, claim.raw) if claim is not None else ()
         return await store.texts.read([name for name in known if name in names])
 
     async def restore_text(self, store: CellStore, host: str, claim_id: str, name: str, text: str) -> None:
@@ -160,7 +160,7 @@ class AgentService:
         Raises InvalidRequest for a text that is not the one.
         """
         claim = await _claim_on(store, host, claim_id)
-        if claim is None or name not in texts_of(claim.id, claim.raw):
+        if claim is None or name not in texts_of(claim.claim_id, claim.raw):
             return
         _check_text(claim, name, text)
         # A request is restored as often as hosts like: its text is the one with this digest. A list could be another.
@@ -183,7 +183,7 @@ def _shown(claim: Claim) -> dict[str, str]:
 
 def _check_text(claim: Claim, name: str, text: str) -> None:
     """Check that a text is what its name says: the request with this digest, or a list of hosts."""
-    if name == alternates_name(claim.id):
+    if name == alternates_name(claim.claim_id):
         hosts = alternates_from(text)
         check_size("alternates", hosts, MAX_ALTERNATES)
         for host in hosts:

@@ -53,15 +53,17 @@ class SharedId:
     def _worth(self, claim: Claim) -> tuple[bool, bool, bool, int, str]:
         is_live, is_bound = (claim.cell, claim.host) in self.live, claim.cell == self.bound_to
         # A host that is not trusted can attest to any time.
-        return is_live, is_bound, made_for(claim.cell, claim.id), claim.claimed_at_ms or 0, claim.cell
+        return is_live, is_bound, made_for(claim.cell, claim.claim_id), claim.claimed_at_ms or 0, claim.cell
 
     def problem(self) -> Problem:
         """Return the repeated id as a problem of the first of its cells."""
         first, kept = self.claims[0], self.kept
         found = ", ".join(f"{one.state} in {one.cell}" for one in self.claims)
         if self.unsettled or kept is None:
-            return Problem(3, first.cell, first.id, "claim", found, "in one cell", advice=self._left_alone())
-        return Problem(3, first.cell, first.id, "claim", found, f"in {kept.cell} alone", RepairKind.TWO_CELLS, first.id)
+            return Problem(3, first.cell, first.claim_id, "claim", found, "in one cell", advice=self._left_alone())
+        return Problem(
+            3, first.cell, first.claim_id, "claim", found, f"in {kept.cell} alone", RepairKind.TWO_CELLS, first.claim_id
+        )
 
     def _left_alone(self) -> str:
         if self.unsettled:
@@ -93,20 +95,20 @@ async def _repair(cells: Cells, problem: Problem) -> None:
         for claim in one.claims:
             if claim is not kept:
                 outcome = await _release(cells.named(claim.cell), claim, f"also claimed in cell {kept.cell}")
-                log.warning("repaired", cell=claim.cell, thing=claim.id, problem=problem.detail, outcome=outcome)
+                log.warning("repaired", cell=claim.cell, thing=claim.claim_id, problem=problem.detail, outcome=outcome)
 
 
 async def _is_bound_to(cell: Cell, one: SharedId) -> bool:
     """Bind the id to the cell whose claim is kept; return False if another call has bound it elsewhere meanwhile."""
     if one.bound_to == cell.name:
         return True
-    return await cell.store.bindings.bind(one.claims[0].id, one.bound_to, BOUND_MS) == cell.name
+    return await cell.store.bindings.bind(one.claims[0].claim_id, one.bound_to, BOUND_MS) == cell.name
 
 
 async def _release(cell: Cell, claim: Claim, reason: str) -> Outcome:
     """Release a claim unless it has changed since it was read."""
     answer = await cell.store.claims.release(
-        claim.host, claim.id, claim.token, objects=counted_by(claim), reason=reason
+        claim.host, claim.claim_id, claim.token, objects=counted_by(claim), reason=reason
     )
     return answer.outcome
 
@@ -120,7 +122,7 @@ async def _ids_claimed_elsewhere(cell: Cell, others: Sequence[Cell]) -> list[str
         for other in others:
             if ids and await other.store.audit.has_any(ids):
                 claims = (await other.store.claims.read(ids)).values()
-                found.update((one.id, None) for one in claims if one.is_live and not one.is_local)
+                found.update((one.claim_id, None) for one in claims if one.is_live and not one.is_local)
     return list(found)
 
 

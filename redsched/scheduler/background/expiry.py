@@ -92,7 +92,7 @@ class Expiry:
             offset += len(due) - done
             if done < len(fresh):
                 for claim in claims.values():
-                    self._stuck[claim.id] = (now_s, self._versions(claim.hosts))
+                    self._stuck[claim.claim_id] = (now_s, self._versions(claim.hosts))
             if len(due) < BATCH:
                 break
         return changed

@@ -44,7 +44,7 @@ class Reconciler:
 
     def begin(self, claim: Claim) -> None:
         """Place a pending claim as soon as it is due, in the background, because a caller waits for it."""
-        attempt = (claim.id, claim.retry_from)
+        attempt = (claim.claim_id, claim.retry_from)
         if attempt not in self._begun:
             self._begun.add(attempt)
             self._later.begin(self._place_in_time(claim, attempt))
@@ -52,13 +52,13 @@ class Reconciler:
     async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
         origin.enter(SCHEDULER)
         try:
-            due_ms = await self._store.due.reconcile_at_ms(claim.id)
+            due_ms = await self._store.due.reconcile_at_ms(claim.claim_id)
             if due_ms is None:
                 return  # another scheduler has placed it
             await asyncio.sleep(max(0, due_ms - self._updater.now_ms()) / 1000)
-            await self._reconcile(claim.id, claim)
+            await self._reconcile(claim.claim_id, claim)
         except RedschedError as error:
-            log.warning("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
+            log.warning("reconcile failed", cell=self._store.name, claim=claim.claim_id, problem=error.detail)
         finally:
             self._begun.discard(attempt)
 
@@ -81,7 +81,7 @@ class Reconciler:
             await self._place_again(claim)
         except (NoValidHost, QuotaExceeded, ClaimState) as error:
             # The claim has ended, or waits for room; its events and its reason record that.
-            log.debug("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
+            log.debug("reconcile failed", cell=self._store.name, claim=claim.claim_id, problem=error.detail)
 
     async def _end_gang(self, claim: Claim) -> bool:
         """Release the others of a gang that ends with this claim. Returns whether it does, and all are released."""

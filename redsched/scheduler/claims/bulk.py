@@ -63,7 +63,7 @@ class BulkService:
             raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
 
         async def each(claim: Claim) -> BulkOutcome:
-            renewed = await self._claims.renew(claim.id, claim.token, lease_s)
+            renewed = await self._claims.renew(claim.claim_id, claim.token, lease_s)
             here = renewed.at(claim.token) or renewed
             return BulkOutcome.RENEWED if here.expires_at_ms else BulkOutcome.UNCHANGED
 
@@ -75,7 +75,7 @@ class BulkService:
         """Shelve the matching claims. Otherwise as `release`."""
 
         async def each(claim: Claim) -> BulkOutcome:
-            shelved = await self._claims.shelve(claim.id, claim.token)
+            shelved = await self._claims.shelve(claim.claim_id, claim.token)
             return BulkOutcome.ENDING if shelved.state is ClaimStatus.ENDING else BulkOutcome.SHELVED
 
         return await self._on_page(wanted, each, dry_run, limit, after)
@@ -89,19 +89,19 @@ class BulkService:
             raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {', '.join(other)}")
 
         async def each(claim: Claim) -> BulkOutcome:
-            await self._migrations.unshelve(claim.id, token=claim.token)
+            await self._migrations.unshelve(claim.claim_id, token=claim.token)
             return BulkOutcome.UNSHELVED
 
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)
 
     async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
         """Release a claim with all its placements: the token of a move's target alone would only cancel the move."""
-        answer = await self._claims.give_back(claim.id, claim.token, how)
+        answer = await self._claims.give_back(claim.claim_id, claim.token, how)
         if answer.facts[0]:
             return answer
         # Again with a token: by now the id may be that of another claim.
-        now = await self._claims.find(claim.id)
-        return await self._claims.give_back(claim.id, now.token, how) if _is_same(claim, now) else answer
+        now = await self._claims.find(claim.claim_id)
+        return await self._claims.give_back(claim.claim_id, now.token, how) if _is_same(claim, now) else answer
 
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for an unknown host: otherwise a misspelt name would look like a host without claims."""

@@ -45,7 +45,7 @@ def as_if_left(columns: Columns, claims: Sequence[Claim]) -> Iterator[None]:
     """
     by_group: dict[str, list[Claim]] = {}
     for claim in claims:
-        by_group.setdefault(claim.group, []).append(claim)
+        by_group.setdefault(claim.server_group, []).append(claim)
     with ExitStack() as stack:
         for alike in by_group.values():
             stack.enter_context(ignoring_lost_members(columns, *alike))

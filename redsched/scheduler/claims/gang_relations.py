@@ -107,7 +107,7 @@ def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
 def others_in(claim: Claim, relation: Relation, besides: Collection[str]) -> tuple[str, ...]:
     """Return the ids of the other claims that a relation of a claim involves, without those `besides`."""
     ids = (one for name in relation.members for one in claim.gang_members.get(name, ()))
-    return tuple(one for one in ids if one != claim.id and one not in besides)
+    return tuple(one for one in ids if one != claim.claim_id and one not in besides)
 
 
 def other_of(claim_id: str, claim: Claim | None, evacuated: Collection[str]) -> Other:

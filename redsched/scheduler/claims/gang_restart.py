@@ -48,12 +48,14 @@ class GangRestarter:
 
     async def _step(self, cell: Cell, claim: Claim) -> None:
         members = [one for one in await _members(cell, claim) if one.is_live]
-        if not any(one.id == claim.id and _waits(one) for one in members):
+        if not any(one.claim_id == claim.claim_id and _waits(one) for one in members):
             return  # it was placed, or has ended, since it was read
         running = [one for one in members if not _waits(one)]
         for one in running:
-            reason = f"claim {claim.id} of its gang has ended on {claim.host}, and all of the gang is placed again"
-            await cell.store.claims.requeue_with_gang(one.host, one.id, one.token, reason, counted_by(one))
+            reason = (
+                f"claim {claim.claim_id} of its gang has ended on {claim.host}, and all of the gang is placed again"
+            )
+            await cell.store.claims.requeue_with_gang(one.host, one.claim_id, one.token, reason, counted_by(one))
         if running or any(one.placements for one in members):
             return
         try:
@@ -61,7 +63,7 @@ class GangRestarter:
         except (ClaimState, NotFound, StaleToken) as error:
             if _attempts(await self.pending(cell, claim)) == _attempts(members):
                 raise
-            log.debug("gang has changed", cell=cell.name, claim=claim.id, problem=error.detail)
+            log.debug("gang has changed", cell=cell.name, claim=claim.claim_id, problem=error.detail)
 
     async def _place_all(self, cell: Cell, members: Sequence[Claim]) -> None:
         try:
@@ -72,7 +74,7 @@ class GangRestarter:
             await self._claim(cell, members, avoid_tried=False)
 
     async def _claim(self, cell: Cell, members: Sequence[Claim], avoid_tried: bool) -> None:
-        ids = frozenset(one.id for one in members)
+        ids = frozenset(one.claim_id for one in members)
         batch = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
 
         async def find() -> GroupTarget:
@@ -95,7 +97,7 @@ def _waits(claim: Claim) -> bool:
 
 
 def _attempts(claims: Sequence[Claim]) -> dict[str, str]:
-    return {one.id: one.retry_from for one in claims}
+    return {one.claim_id: one.retry_from for one in claims}
 
 
 def _with_gang(claim: Claim) -> Replacement:

@@ -36,7 +36,7 @@ async def walk_claims(
     if not after[0]:
         async for claim in _on_no_host(cells, claim_filter, after[1]):
             if claim_filter.matches(claim):
-                yield ("", claim.id), claim
+                yield ("", claim.claim_id), claim
     hosts = await _hosts(cells, claim_filter, after[0]) if claim_filter.includes_placed else []
     for some in chunks(hosts, HOSTS_AT_ONCE):
         places = await _places(some, after)
@@ -45,7 +45,7 @@ async def walk_claims(
             await asyncio.sleep(0)  # reading them, and what is done with them, are a turn of the loop each
             for claim in claims:
                 if claim_filter.matches(claim):
-                    yield (claim.host, claim.id), claim
+                    yield (claim.host, claim.claim_id), claim
             await asyncio.sleep(0)
 
 
@@ -113,8 +113,8 @@ async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -
 
 async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
     """Return the claims, each with its stored reason if that still applies."""
-    failed, stuck = await cell.store.claims.failures(one.id for one in claims)
-    return [_with_reason(one, failed.get(one.id), stuck.get(one.id)) for one in claims]
+    failed, stuck = await cell.store.claims.failures(one.claim_id for one in claims)
+    return [_with_reason(one, failed.get(one.claim_id), stuck.get(one.claim_id)) for one in claims]
 
 
 async def with_host_conditions(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":

@@ -50,7 +50,9 @@ class MigrationService:
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
-            answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), retry=True)
+            answer = await cell.store.claims.fail(
+                claim.host, claim.claim_id, token, False, counted_by(claim), retry=True
+            )
             # A concurrent call may have reported the same failure and placed the claim again.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
@@ -64,14 +66,16 @@ class MigrationService:
         """End the failed target of a move. If the source has ended too, `alternates` decides on another attempt."""
         if alternates:
             raise ClaimState(
-                f"on {claim.host}, claim {claim.id} has only the target of a move; it stays {stays_on.state} on "
+                f"on {claim.host}, claim {claim.claim_id} has only the target of a move; it stays {stays_on.state} on "
                 f"{stays_on.host}: leave out the hosts, and move it again to one of {', '.join(alternates)}",
-                {"claim_id": claim.id, "state": claim.state},
+                {"claim_id": claim.claim_id, "state": claim.state},
             )
         again = None if alternates is None else False
-        answer = await cell.store.claims.fail(claim.host, claim.id, claim.token, False, counted_by(claim), retry=again)
+        answer = await cell.store.claims.fail(
+            claim.host, claim.claim_id, claim.token, False, counted_by(claim), retry=again
+        )
         check_outcome(claim, answer, ending=True)
-        return await self._read(cell, claim.id)
+        return await self._read(cell, claim.claim_id)
 
     async def place_again(
         self, cell: Cell, claim: Claim, hosts: Collection[str] = (), for_caller: bool = False
@@ -95,7 +99,7 @@ class MigrationService:
             # STALE: another scheduler has placed the claim in the meantime.
             answer, end_reason = await self._abandon(cell, claim)
             if answer.outcome is Outcome.STALE:
-                return await self._read(cell, claim.id)
+                return await self._read(cell, claim.claim_id)
             if for_caller:
                 await self._end_for_caller(cell, claim, answer, end_reason)
             raise _error_though_ended(error, claim) from error
@@ -103,13 +107,13 @@ class MigrationService:
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
         if await cell.is_overdue(claim):
             raise ClaimState(
-                f"claim {claim.id} could not be placed again before its max_runtime_s of {claim.max_runtime_s} s had "
-                "passed",
-                {"claim_id": claim.id, "state": claim.state},
+                f"claim {claim.claim_id} could not be placed again before its max_runtime_s of {claim.max_runtime_s} s "
+                "had passed",
+                {"claim_id": claim.claim_id, "state": claim.state},
             )
         if claim.gang_exit is not None:
             await self._gangs.place(cell, claim)
-            return await self._read(cell, claim.id)
+            return await self._read(cell, claim.claim_id)
         *first, last = _next_specs(claim, hosts)
         for spec in first:
             with suppress(NoValidHost):
@@ -120,9 +124,11 @@ class MigrationService:
         """Postpone the next attempt to place a claim, or all of its gang, and return the error to raise."""
         for one in await self._gangs.pending(cell, claim) if claim.gang_exit else (claim,):
             token = one.retry_from or one.token
-            await cell.store.claims.postpone(one.host, one.id, token, f"there is no place for it now: {error.detail}")
-        message = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
-        return type(error)(message, {**error.facts, "claim_id": claim.id})
+            await cell.store.claims.postpone(
+                one.host, one.claim_id, token, f"there is no place for it now: {error.detail}"
+            )
+        message = f"claim {claim.claim_id} is pending, and a place is looked for again; {error.detail}"
+        return type(error)(message, {**error.facts, "claim_id": claim.claim_id})
 
     async def move(
         self,
@@ -164,9 +170,9 @@ class MigrationService:
                 return claim, False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
-                f"claim {claim.id} is {claim.state}{by_shelving}: only a shelved claim that has left its host can be "
-                "unshelved",
-                {"claim_id": claim.id, "state": claim.state},
+                f"claim {claim.claim_id} is {claim.state}{by_shelving}: only a shelved claim that has left its host "
+                "can be unshelved",
+                {"claim_id": claim.claim_id, "state": claim.state},
             )
         return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), queue_timeout_s)
 
@@ -203,7 +209,7 @@ class MigrationService:
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
         answer, end_reason = await self._abandon(cell, claim)
         check_outcome(claim, answer, ending=True)
-        ended = await self._read(cell, claim.id)
+        ended = await self._read(cell, claim.claim_id)
         await self._end_for_caller(cell, claim, answer, end_reason)
         return ended
 
@@ -215,7 +221,7 @@ class MigrationService:
         """
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             await self._cells.release_elsewhere(claim, cell)
-            cell.released.note(claim.id, answer, end_reason)
+            cell.released.note(claim.claim_id, answer, end_reason)
 
     async def _abandon(self, cell: Cell, claim: Claim) -> tuple[ScriptResult, EndReason]:
         """End a claim for good if its last placement is still the one that failed. Returns the answer and the reason.
@@ -226,7 +232,7 @@ class MigrationService:
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else end_reason
         token, objects = claim.retry_from or claim.token, counted_by(claim)
         release = cell.store.claims.release
-        return await release(claim.host, claim.id, token, end_reason=end_reason, objects=objects), end_reason
+        return await release(claim.host, claim.claim_id, token, end_reason=end_reason, objects=objects), end_reason
 
     async def _read(self, cell: Cell, claim_id: str) -> Claim:
         claims = await cell.store.claims.read([claim_id])
@@ -262,11 +268,11 @@ def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     """Raise ClaimState if a claim is ending or has ended, except for one of the reasons `besides`."""
     if claim.state in ENDING_OR_ENDED and claim.end_reason not in besides:
         raise ClaimState(
-            f"claim {claim.id} is {claim.state} ({claim.end_reason}): it cannot be placed again",
-            {"claim_id": claim.id, "state": claim.state},
+            f"claim {claim.claim_id} is {claim.state} ({claim.end_reason}): it cannot be placed again",
+            {"claim_id": claim.claim_id, "state": claim.state},
         )
 
 
 def _error_though_ended(error: RedschedError, claim: Claim) -> RedschedError:
-    message = f"claim {claim.id} has failed and is released; {error.detail}"
-    return type(error)(message, {**error.facts, "claim_id": claim.id})
+    message = f"claim {claim.claim_id} has failed and is released; {error.detail}"
+    return type(error)(message, {**error.facts, "claim_id": claim.claim_id})

@@ -108,13 +108,13 @@ def _views(claim: Claim, wanted: ClaimFilter) -> Iterator[tuple[Place, Claim]]:
     if not claim.placements:
         is_shelved = wanted.includes_shelved and claim.is_shelved
         if is_shelved or (wanted.includes_unplaced and claim.state is ClaimStatus.PENDING):
-            yield ("", claim.id), claim
+            yield ("", claim.claim_id), claim
     elif wanted.includes_placed and not wanted.host:
-        yield (claim.host, claim.id), claim
+        yield (claim.host, claim.claim_id), claim
     elif wanted.includes_placed:
         for host in claim.hosts:
             if accepts(wanted.host, host) and (view := claim.on(host)):
-                yield (host, claim.id), view
+                yield (host, claim.claim_id), view
 
 
 def _has_moved(claim: Claim, since: Position | None) -> bool:

@@ -11,7 +11,7 @@ def refuse_others(owner: str, claims: Iterable[Claim]) -> None:
     for claim in claims:
         if claim.owner and claim.owner != owner:
             raise Forbidden(
-                f"claim {claim.id} belongs to {claim.owner!r}, and this token changes only claims of {owner!r}: ask "
-                f"{claim.owner!r}, or an operator for a token that is project-wide",
-                {"claim_id": claim.id, "owner": claim.owner},
+                f"claim {claim.claim_id} belongs to {claim.owner!r}, and this token changes only claims of {owner!r}: "
+                f"ask {claim.owner!r}, or an operator for a token that is project-wide",
+                {"claim_id": claim.claim_id, "owner": claim.owner},
             )

@@ -105,9 +105,13 @@ class ReplacementPlacer:
             return hosts if hosts and self.may_fit(cell, alone) else ()
 
         # A replica that lags behind the write-off of their host would find no followers.
-        hosts = await cell.read_at_head(look) if claim.group else ()
+        hosts = await cell.read_at_head(look) if claim.server_group else ()
         async for claims in cell.store.claims.unended_on(hosts):
-            others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
+            others = [
+                one
+                for one in claims
+                if one.server_group == claim.server_group and one.claim_id != claim.claim_id and one.state in HELD
+            ]
             for one in others[: MAX_FOLLOWERS - len(found)]:
                 with suppress(Conflict, NotFound):
                     spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset((one.host,)))
@@ -129,7 +133,7 @@ class ReplacementPlacer:
                 target.request,
                 cell,
                 decision,
-                claim.id,
+                claim.claim_id,
                 replacement,
                 written_off,
                 *decided_on,
@@ -190,9 +194,9 @@ class ReplacementPlacer:
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
         """Read the claim at its new placement; at its main one if the new one has ended already."""
-        now = (await cell.store.claims.read([claim.id])).get(claim.id)
+        now = (await cell.store.claims.read([claim.claim_id])).get(claim.claim_id)
         if now is None:
-            raise NotFound(f"claim {claim.id!r} no longer exists")
+            raise NotFound(f"claim {claim.claim_id!r} no longer exists")
         return now.at(token) or now
 
 
@@ -200,20 +204,25 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
     """Raise an error if another host would not help, because of the state of the claim or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:
-        raise StaleToken(f"claim {claim.id} has been placed again since this token: read the claim, and use its token")
+        raise StaleToken(
+            f"claim {claim.claim_id} has been placed again since this token: read the claim, and use its token"
+        )
     if outcome is Outcome.ENDED:
-        raise ClaimState(f"claim {claim.id} is ending or has ended: it cannot be placed again", {"state": "ended"})
+        raise ClaimState(
+            f"claim {claim.claim_id} is ending or has ended: it cannot be placed again", {"state": "ended"}
+        )
     if outcome is Outcome.MOVING:
         raise ClaimState(
-            f"claim {claim.id} is on its way to {claim.host}: wait until it is active there",
-            {"claim_id": claim.id, "state": claim.state},
+            f"claim {claim.claim_id} is on its way to {claim.host}: wait until it is active there",
+            {"claim_id": claim.claim_id, "state": claim.state},
         )
     if outcome is Outcome.GANG:
         raise ClaimState(
-            f"claim {claim.id} belongs to a gang that is not active yet, or starts again: it cannot be placed alone",
-            {"claim_id": claim.id, "state": claim.state},
+            f"claim {claim.claim_id} belongs to a gang that is not active yet, or starts again: it cannot be placed "
+            "alone",
+            {"claim_id": claim.claim_id, "state": claim.state},
         )
     if outcome is Outcome.NO_CLAIM:
-        raise NotFound(f"claim {claim.id!r} no longer exists")
+        raise NotFound(f"claim {claim.claim_id!r} no longer exists")
     if outcome in (Outcome.NOT_ATTESTED, Outcome.SETTLING):
-        raise Settling(f"claim {claim.id}: its host or others have not attested to the new epoch yet: try again")
+        raise Settling(f"claim {claim.claim_id}: its host or others have not attested to the new epoch yet: try again")

@@ -44,11 +44,13 @@ class RequestCache:
         text = await self._store.texts.get(request_name(claim.digest)) if claim.digest else None
         if text is None:
             raise ClaimState(
-                f"the store does not have the request of claim {claim.id}: it has expired, or the claim was made by "
-                "its host. Make a new claim, and release this one",
-                {"claim_id": claim.id},
+                f"the store does not have the request of claim {claim.claim_id}: it has expired, or the claim was made "
+                "by its host. Make a new claim, and release this one",
+                {"claim_id": claim.claim_id},
             )
         try:
             return Request.from_canonical(text)
         except InvalidRequest as error:
-            raise ClaimState(f"the request of claim {claim.id}: {error.detail}", {"claim_id": claim.id}) from error
+            raise ClaimState(
+                f"the request of claim {claim.claim_id}: {error.detail}", {"claim_id": claim.claim_id}
+            ) from error

@@ -18,23 +18,24 @@ def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]
     Slots and classes that are not named keep their amount, or the amount of a resize in progress. Raises InvalidRequest
     for a class that the claim holds in several pools, and if no amount would be left.
     """
-    amounts = {**(claim.resizing_to or claim.amounts)}
+    amounts = {**(claim.resizing_to or claim.slots)}
     for resource_class, amount in resources.items():
         amounts[_slot(claim, check_class(resource_class))] = check_amount(resource_class, amount, 0)
     for slot, amount in slots.items():
         amounts[check_slot(slot)] = check_amount(slot, amount, 0)
     left = {slot: amount for slot, amount in amounts.items() if amount}
     if not left:
-        raise InvalidRequest(f"nothing would be left of claim {claim.id}: release it instead")
+        raise InvalidRequest(f"nothing would be left of claim {claim.claim_id}: release it instead")
     return left
 
 
 def _slot(claim: Claim, resource_class: str) -> str:
     """Return the slot that the claim takes a class from; the host's own slot if it holds none of the class yet."""
-    of = sorted(slot for slot in claim.amounts if split_slot(slot)[1] == resource_class)
+    of = sorted(slot for slot in claim.slots if split_slot(slot)[1] == resource_class)
     if len(of) > 1:
         raise InvalidRequest(
-            f"claim {claim.id} holds {resource_class} in several slots: use `slots` to resize one of {', '.join(of)}"
+            f"claim {claim.claim_id} holds {resource_class} in several slots: use `slots` to resize one of "
+            f"{', '.join(of)}"
         )
     return of[0] if of else resource_class
 
@@ -45,15 +46,21 @@ def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: K
     `kept`: what the host keeps for a request that waits, if that is the reason.
     """
     slot, rule, value, below, above = facts[0], facts[1], *map(int, facts[2:5])
-    asked, held = amounts.get(slot, 0), claim.amounts.get(slot, 0)
-    found: dict[str, Any] = {"claim_id": claim.id, "slot": slot, "asked": asked, "rule": rule or "room", "value": value}
+    asked, held = amounts.get(slot, 0), claim.slots.get(slot, 0)
+    found: dict[str, Any] = {
+        "claim_id": claim.claim_id,
+        "slot": slot,
+        "asked": asked,
+        "rule": rule or "room",
+        "value": value,
+    }
     found["next"] = [one for one in (below, above) if one]
     if kept is not None:
         found["kept"] = fact_of(kept)
     others = [str(one) for one in found["next"] if one != held]
     choices = [f"request {' or '.join(others)} {slot}"] if others else []
     choices += [f"keep the {held} that it has"] if held in found["next"] else []
-    what = f"{asked} {slot} of claim {claim.id}"
+    what = f"{asked} {slot} of claim {claim.claim_id}"
     return NoValidHost(f"{_why(claim.host, what, slot, rule, value)}: {', or '.join([*choices, 'move it'])}", found)
 
 

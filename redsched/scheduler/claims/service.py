@@ -53,13 +53,13 @@ class ClaimService:
         decision, payload = await cell.store.texts.decision_and_payload(claim)
         claim = replace(claim, decision=decision, payload=payload)
         if claim.state is ClaimStatus.PENDING:
-            claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
+            claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.claim_id))
         (claim,) = await with_reasons(cell, await with_host_conditions(cell, [claim]))
         return replace(claim, unmovable=await self._why_not_moved(cell, claim)) if claim.waits_to_leave else claim
 
     async def _why_not_moved(self, cell: Cell, claim: Claim) -> str:
         try:
-            return (await self._unmovable(cell, [claim])).get(claim.id, "")
+            return (await self._unmovable(cell, [claim])).get(claim.claim_id, "")
         except RedschedError:  # a claim can be read while nothing can be decided, as in a cell that is not settled
             return ""
 
@@ -99,8 +99,8 @@ class ClaimService:
         for one in self._cells:
             here = await with_host_conditions(one, [claim for claim in page.items if claim.cell == one.name])
             claims = await with_reasons(one, here)
-            by_id.update((claim.id, claim) for claim in claims)
-        return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
+            by_id.update((claim.claim_id, claim) for claim in claims)
+        return Page(tuple(by_id[claim.claim_id] for claim in page.items), page.next)
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> "ClaimPage":
         """Return the next page of matching claims, without their reasons. Otherwise as `list`."""
@@ -119,7 +119,7 @@ class ClaimService:
                 async for place, claim in walk:
                     if len(found) == limit:
                         return ClaimPage(tuple(found.values()), str(end))
-                    key = (claim.id, claim.host if wanted.host else "")
+                    key = (claim.claim_id, claim.host if wanted.host else "")
                     found.pop(key, None)  # it has moved since it was read: at its new place
                     found[key] = claim
                     end = replace(end, place=place)
@@ -138,14 +138,14 @@ class ClaimService:
     async def confirm(self, claim_id: str, token: str) -> Claim:
         """Confirm that the work runs: the claim becomes active. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
-        check_outcome(claim, await cell.store.claims.confirm(claim.host, claim.id, token))
-        return await self.get(claim.id)
+        check_outcome(claim, await cell.store.claims.confirm(claim.host, claim.claim_id, token))
+        return await self.get(claim.claim_id)
 
     async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
         """Renew the lease of a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
-        check_outcome(claim, await cell.store.claims.renew(claim.host, claim.id, token, lease_s))
-        return await self.get(claim.id)
+        check_outcome(claim, await cell.store.claims.renew(claim.host, claim.claim_id, token, lease_s))
+        return await self.get(claim.claim_id)
 
     async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
         """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 removes an amount.
@@ -162,7 +162,7 @@ class ClaimService:
             kept = await self._kept_on(cell, claim.host, slot) if rule == KEPT else None
             raise resize_refusal(claim, amounts, answer.facts, kept)
         check_outcome(claim, answer)
-        return await self.get(claim.id)
+        return await self.get(claim.claim_id)
 
     async def _kept_on(self, cell: Cell, host: str, slot: str) -> KeptFor | None:
         """Return what a host keeps of the class of a slot for a request that waits, as far as this scheduler knows."""
@@ -178,11 +178,11 @@ class ClaimService:
         Raises NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim, others = await self._find_all(claim_id, token)
-        answer = await cell.store.claims.shelve(claim.host, claim.id, token, counted_by(claim))
+        answer = await cell.store.claims.shelve(claim.host, claim.claim_id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
-        cell.released.note(claim.id, answer, EndReason.SHELVED)
+        cell.released.note(claim.claim_id, answer, EndReason.SHELVED)
         await self._cells.release_elsewhere(claim, cell, others)
-        return await self.get(claim.id)
+        return await self.get(claim.claim_id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
         """Release a claim. Returns True if it has ended, False if its host was asked to stop the work.
@@ -204,10 +204,10 @@ class ClaimService:
 
     async def _release(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
         cell, claim, others = await self._find_all(claim_id, token)
-        answer = await cell.store.claims.release(claim.host, claim.id, token, how, counted_by(claim))
+        answer = await cell.store.claims.release(claim.host, claim.claim_id, token, how, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
-            cell.released.note(claim.id, answer, how=how)
+            cell.released.note(claim.claim_id, answer, how=how)
             await self._cells.release_elsewhere(claim, cell, others, shelved=True)
         return answer
 

@@ -56,13 +56,13 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
         return []
     if named := [one for one in request.members if one.name == claim.gang_member]:
         return named
-    held = by_class(claim.resizing_to or claim.amounts)
-    alike = [one for one in request.members if one.request.server_group == claim.group]
+    held = by_class(claim.resizing_to or claim.slots)
+    alike = [one for one in request.members if one.request.server_group == claim.server_group]
     fitting = [one for one in alike if +Counter(demand(one.request)) == +held]
     if len({one.request.shape() for one in fitting}) != 1:
         raise ClaimState(
-            f"which member of its gang claim {claim.id} belongs to is ambiguous: claim the gang again",
-            {"claim_id": claim.id},
+            f"which member of its gang claim {claim.claim_id} belongs to is ambiguous: claim the gang again",
+            {"claim_id": claim.claim_id},
         )
     return fitting
 
@@ -75,14 +75,14 @@ def _refuse_affinity(request: Request, fitting: Sequence[GangMember], claim: Cla
     if related or spread:
         how = "related to" if related else "spread with"
         raise ClaimState(
-            f"claim {claim.id} was {how} other places of its request, and cannot be placed alone: claim all of "
+            f"claim {claim.claim_id} was {how} other places of its request, and cannot be placed alone: claim all of "
             "them again, and release these",
-            {"claim_id": claim.id},
+            {"claim_id": claim.claim_id},
         )
 
 
 def _resized(request: Request, claim: Claim) -> Request:
-    held, asked = by_class(claim.resizing_to or claim.amounts), Counter(demand(request))
+    held, asked = by_class(claim.resizing_to or claim.slots), Counter(demand(request))
     if not held or held == asked:
         return request
     resources = Counter(request.resources)
@@ -90,8 +90,8 @@ def _resized(request: Request, claim: Claim) -> Request:
         resources[name] += held[name] - asked[name]
     if min(resources.values()) < 0:
         raise ClaimState(
-            f"claim {claim.id} was resized below the groups, NUMA cells or devices of its request: "
+            f"claim {claim.claim_id} was resized below the groups, NUMA cells or devices of its request: "
             "make a new claim, and release this one",
-            {"claim_id": claim.id},
+            {"claim_id": claim.claim_id},
         )
     return replace(request, resources=dict(+resources))

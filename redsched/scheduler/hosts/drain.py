@@ -63,7 +63,7 @@ class DrainWorker:
             return
         now_s = aio.now_s()
         self._pauses.prune(now_s)
-        due = [one for one in claims if one[1] == STOP or self._pauses.is_due(one[0].id, now_s)]
+        due = [one for one in claims if one[1] == STOP or self._pauses.is_due(one[0].claim_id, now_s)]
         for first in range(0, len(due), AT_ONCE):
             await aio.gather(self._empty(claim, how) for claim, how in due[first : first + AT_ONCE])
 
@@ -93,14 +93,14 @@ class DrainWorker:
         elif claim.state in HELD and await self._cell.is_overdue(claim):
             await self._end_overdue(claim)
         elif claim.state is ClaimStatus.ENDING:
-            await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
+            await self._cell.store.claims.reconcile([claim.claim_id], counted_by(claim))
         elif _goes_with_gang(claim, how) and claim.gang_on_exit is GangOnExit.RELEASE:
             lost = f"its host {claim.host} was written off, and its gang ends with a member that is lost"
             await self._release(claim, EndReason.FAILED, lost)
         elif claim.state in LEASED or _goes_with_gang(claim, how):
             # The claim was never active at this placement, so this is another attempt and not a move. An active member
             # of a gang that is placed again as a whole must not be moved alone.
-            await self._cell.store.claims.requeue(claim.host, claim.id, claim.token, counted_by(claim))
+            await self._cell.store.claims.requeue(claim.host, claim.claim_id, claim.token, counted_by(claim))
         else:
             await self._move(claim)
 
@@ -118,21 +118,25 @@ class DrainWorker:
 
     async def _release(self, claim: Claim, end_reason: EndReason, reason: str) -> None:
         answer = await self._cell.store.claims.release(
-            claim.host, claim.id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
+            claim.host, claim.claim_id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
             # Its token has changed since it was read. The next sweep reads the claim again.
-            log.info("claim not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
+            log.info(
+                "claim not stopped", cell=self._cell.name, claim=claim.claim_id, host=claim.host, outcome=answer.outcome
+            )
 
     async def _move(self, claim: Claim) -> None:
         try:
             await self._place(claim)
         except (Conflict, NotFound, TooHard) as error:
             # The claim has left the host or ended, or has no other place.
-            self._pauses.back_off(claim.id, aio.now_s())
-            log.debug("claim not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
+            self._pauses.back_off(claim.claim_id, aio.now_s())
+            log.debug(
+                "claim not moved", cell=self._cell.name, claim=claim.claim_id, host=claim.host, problem=error.detail
+            )
         else:
-            self._pauses.forget(claim.id)
+            self._pauses.forget(claim.claim_id)
 
     async def _place(self, claim: Claim) -> None:
         try:
@@ -170,14 +174,16 @@ def next_move_at_ms(claim: Claim) -> int:
 async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> tuple[FailedMoves, ...]:
     """Return the failed moves of claims whose last move off the host failed, sorted by claim id."""
     failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
-    reasons = await cell.store.claims.reasons(one.id for one in failed)
-    failed.sort(key=lambda one: one.id)
-    return tuple(FailedMoves(one.id, one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed)
+    reasons = await cell.store.claims.reasons(one.claim_id for one in failed)
+    failed.sort(key=lambda one: one.claim_id)
+    return tuple(
+        FailedMoves(one.claim_id, one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed
+    )
 
 
 def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:
     """Return the reason of the last failed move; '' if none was given."""
-    reason = reasons.get(claim.id)
+    reason = reasons.get(claim.claim_id)
     return reason.text if reason is not None and reason.at_ms == claim.move_failed_at_ms else ""
 
 
@@ -207,12 +213,12 @@ async def unmovable_reasons(
         try:
             await replacements.check_movable(cell, claim, _elsewhere(claim))
         except (Conflict, NotFound, TooHard) as error:
-            whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
+            whole = (claim.server_group, claim.raw.get("gang_members", ""), claim.gang_member)
             if whole not in wholes:
                 wholes[whole] = await _group_unmovable(cell, group_drain, claim)
             why = wholes[whole]
             if why is not None:
-                reasons[claim.id] = why or error.detail
+                reasons[claim.claim_id] = why or error.detail
     return reasons
 
 

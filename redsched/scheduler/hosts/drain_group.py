@@ -123,12 +123,12 @@ class GroupDrain:
         claims = (await cell.store.claims.read(ids)).values() if ids else ()
         leaving = (one for one in claims if claim.is_with(one) and one.host in drained)
         found = [one for one in leaving if one.state not in ENDING_OR_ENDED]
-        batch = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
+        batch = ", ".join(one.claim_id for one in found[:3]) + (", ..." if len(found) > 3 else "")
         return f"gang of {batch} ({', '.join(types)})", found
 
     async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> GroupTarget:
         spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
-        ids = frozenset(one.id for one in claims)
+        ids = frozenset(one.claim_id for one in claims)
         return as_gang(what, [await self._replacements.alone(cell, one, spec, ids) for one in claims])
 
     async def _decide(self, cell: Cell, group: GroupTarget) -> tuple[Decision, tuple[str, int]]:
@@ -150,11 +150,13 @@ class GroupDrain:
 
 async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
     """Return all members of a claim's hard affinity group; none if one of them is on a host that is not drained."""
-    state = cell.updater.columns.declared.groups.get(claim.group)
+    state = cell.updater.columns.declared.groups.get(claim.server_group)
     if state is None or not leaves_as_a_whole(state, drained):
         return "", ()
     pages = [page async for page in cell.store.claims.unended_on(tuple(state.counts("host")))]
-    return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
+    return f"server group {claim.server_group}", [
+        one for page in pages for one in page if one.server_group == claim.server_group
+    ]
 
 
 def leaves_as_a_whole(state: GroupState, drained: Set[str]) -> bool:
@@ -167,7 +169,7 @@ def refuse_group(what: str, claims: Sequence[Claim]) -> None:
     on_its_way = next((one for one in claims if one.state is not ClaimStatus.ACTIVE or len(one.placements) > 1), None)
     if on_its_way is not None:
         raise GroupOnItsWay(
-            f"{what} moves as a whole once all of it is active: claim {on_its_way.id} is "
+            f"{what} moves as a whole once all of it is active: claim {on_its_way.claim_id} is "
             f"{'moving' if len(on_its_way.placements) > 1 else on_its_way.state}"
         )
     if len(claims) > MAX_TOGETHER:
@@ -227,7 +229,7 @@ def _call(
     """Return the call that claims all new places. What each claim stores of its own request does not change."""
     recovers = all(is_recovery(cell.updater.columns, one) for one in group.claims)
     reservation = ANY_RESERVATION if recovers else ""
-    ids = [one.id for one in group.claims]
+    ids = [one.claim_id for one in group.claims]
     call = claim_call(group.request, cell, decision, ids, epoch, seen_seq, reservation=reservation)
     pairs = zip(call.members, group.claims, strict=True)
     members = tuple(replace(member, replacement=replacement(one)) for member, one in pairs)

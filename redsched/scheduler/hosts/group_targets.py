@@ -39,7 +39,7 @@ class PlacementTarget:
 def decided(decider: Decider, columns: Columns, target: PlacementTarget, rng: Random) -> Decision:
     """Return the decision on the claim's place, with its followers if all of them fit together."""
     with ignoring_lost_members(columns, target.claim), before_reservations(columns, target.claim):
-        state = columns.declared.groups.get(target.claim.group)
+        state = columns.declared.groups.get(target.claim.server_group)
         if target.followers and state is not None and not state.members:
             decision = _for_all(decider, target, rng)
             if decision.places:

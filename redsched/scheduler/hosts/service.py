@@ -244,7 +244,7 @@ class HostService:
         for first in range(0, len(claims), MAX_ENDED):
             batch = claims[first : first + MAX_ENDED]
             objects = {thing for claim in batch for thing in counted_by(claim)}
-            await home.store.claims.reconcile([claim.id for claim in batch], objects)
+            await home.store.claims.reconcile([claim.claim_id for claim in batch], objects)
 
     async def tag(self, name: str, cell: str = "") -> str:
         """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling, ClaimState."""

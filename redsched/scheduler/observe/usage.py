@@ -35,7 +35,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> t
         async for columns in columns_in_parts(cell):
             async for zone, claim in _claims(cell, columns, project):
                 key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
-                sums.setdefault(key, Counter()).update(quota_usage(claim.amounts))
+                sums.setdefault(key, Counter()).update(quota_usage(claim.slots))
     shown = UsageBy.CLASS in by
     return tuple(
         UsageRow(found if shown else {CLAIMS: found[CLAIMS]}, **dict(zip(groups, key, strict=True)))
@@ -53,7 +53,7 @@ async def claimed_by(cells: Cells, key: Callable[[Claim], str], project: OneOf =
     for cell in cells:
         async for columns in columns_in_parts(cell):
             async for _, claim in _claims(cell, columns, project):
-                sums.setdefault(key(claim), Counter()).update(quota_usage(claim.amounts))
+                sums.setdefault(key(claim), Counter()).update(quota_usage(claim.slots))
     return sums
 
 

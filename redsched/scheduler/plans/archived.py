@@ -48,15 +48,15 @@ def _columns(archive: Archive, placements: Iterable[tuple[Claim, Placement]]) ->
     for claim, place in placements:
         of_host = claimed.setdefault(place.host, Counter())
         of_host.update({"claims": 1, "starting": int(place.state in LEASED)})
-        for slot, amount in place.amounts.items():
+        for slot, amount in place.slots.items():
             pool, resource_class = split_slot(slot)
             if pool.startswith(SHARED_POOL):
                 shared.setdefault(pool.removeprefix(SHARED_POOL), Counter())[f"claimed.{resource_class}"] += amount
             else:
                 of_host[f"claimed.{slot}"] += amount
-        if claim.group:
+        if claim.server_group:
             domains = {"host": place.host, **place.counted}
-            of_group = counts.setdefault(claim.group, Counter())
+            of_group = counts.setdefault(claim.server_group, Counter())
             of_group.update({"members": 1, **{f"count.{by}={value}": 1 for by, value in domains.items()}})
     columns = Columns(len(archive.hosts))
     columns.set_epoch(archive.head.epoch)

@@ -67,8 +67,9 @@ class CellCopy:
         text = self._texts.get(claim.digest)
         if text is None:
             raise ClaimState(
-                f"the request of claim {claim.id} is not known: it has expired, or the claim was made by its host",
-                {"claim_id": claim.id},
+                f"the request of claim {claim.claim_id} is not known: it has expired, or the claim was made by its "
+                "host",
+                {"claim_id": claim.claim_id},
             )
         found = self._requests.get(claim.digest)
         if found is None:
@@ -82,12 +83,12 @@ class CellCopy:
     def on_host(self, host: str) -> list[Claim]:
         """Return the claims with a placement on a host, each as seen there, the largest first."""
         views = (self.claims[one].on(host) for one in self._on_host.get(host, ()))
-        return sorted((one for one in views if one is not None), key=lambda one: (-_size(one.amounts), one.id))
+        return sorted((one for one in views if one is not None), key=lambda one: (-_size(one.slots), one.claim_id))
 
     def pending(self) -> list[Claim]:
         """Return the claims that wait for a place, the oldest first."""
         found = (one for one in self.claims.values() if one.state is ClaimStatus.PENDING)
-        return sorted(found, key=lambda one: (one.claimed_at_ms or 0, one.id))
+        return sorted(found, key=lambda one: (one.claimed_at_ms or 0, one.claim_id))
 
     # Changes
 
@@ -134,22 +135,22 @@ class CellCopy:
         For a moment it holds both places, as a real move does. A claim without a placement holds nothing before.
         """
         chosen = place.chosen
-        group = claim.group if claim.group in self.columns.declared.groups else ""
+        group = claim.server_group if claim.server_group in self.columns.declared.groups else ""
         domains = self._domains(chosen.host, group)
         self._count(chosen.host, chosen.amounts, group, domains, 1)
         if claim.state in HELD:
             self.end(claim)
-        moved = _at(self.claims[claim.id], chosen, domains)
+        moved = _at(self.claims[claim.claim_id], chosen, domains)
         self._put(moved)
         return moved
 
     def end(self, claim: Claim) -> None:
         """End a claim at the placement that a view shows."""
-        group = claim.group if claim.group in self.columns.declared.groups else ""
-        amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}
+        group = claim.server_group if claim.server_group in self.columns.declared.groups else ""
+        amounts = {slot: amount for slot, amount in claim.slots.items() if self._has_column(slot)}
         self._count(claim.host, amounts, group, claim.counted, -1, claim.state in LEASED)
-        rest = tuple(one for one in self.claims[claim.id].placements if one.token != claim.token)
-        self._put(replace(self.claims[claim.id], placements=rest))
+        rest = tuple(one for one in self.claims[claim.claim_id].placements if one.token != claim.token)
+        self._put(replace(self.claims[claim.claim_id], placements=rest))
 
     def close(self, host: str, gone: bool = False) -> None:
         """Let a host take nothing more: it is being drained, or, with `gone`, written off. Does nothing if unknown."""
@@ -206,16 +207,16 @@ class CellCopy:
             columns.declared.place(group, host, domains, sign)
 
     def _put(self, claim: Claim) -> None:
-        before = self.claims[claim.id]
+        before = self.claims[claim.claim_id]
         self._set(before, claim)
         self._undo.append(lambda: self._set(claim, before))
 
     def _set(self, before: Claim, after: Claim) -> None:
         for host in before.hosts:
-            self._on_host.get(host, {}).pop(after.id, None)
+            self._on_host.get(host, {}).pop(after.claim_id, None)
         for host in after.hosts:
-            self._on_host.setdefault(host, {})[after.id] = None
-        self.claims[after.id] = after
+            self._on_host.setdefault(host, {})[after.claim_id] = None
+        self.claims[after.claim_id] = after
 
 
 def _by_host(claims: Iterable[Claim]) -> dict[str, dict[str, None]]:
@@ -223,7 +224,7 @@ def _by_host(claims: Iterable[Claim]) -> dict[str, dict[str, None]]:
     found: dict[str, dict[str, None]] = {}
     for claim in claims:
         for host in claim.hosts:
-            found.setdefault(host, {})[claim.id] = None
+            found.setdefault(host, {})[claim.claim_id] = None
     return found
 
 
@@ -235,7 +236,7 @@ def _at(claim: Claim, chosen: Candidate, counted: Mapping[str, str]) -> Claim:
         root=claim.token,
         host=chosen.host,
         state=ClaimStatus.ACTIVE,
-        amounts=chosen.amounts,
+        slots=chosen.amounts,
         counted=counted,
     )
     others = tuple(one for one in claim.placements if one.state in ENDING_OR_ENDED)

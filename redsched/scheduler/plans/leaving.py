@@ -98,12 +98,12 @@ def _relocate(copy: CellCopy, hosts: Collection[str], gone: bool) -> tuple[list[
     moved = set[str]()
     for claim in _leaving(copy, names):
         check_work("placing claims elsewhere")
-        if claim.id in moved:
+        if claim.claim_id in moved:
             continue  # with its group
         try:
             found = relocation.move(claim)
         except (Conflict, NotFound) as error:
-            unplaced.append(Unplaced(claim.id, claim.project, claim.host, error.detail))
+            unplaced.append(Unplaced(claim.claim_id, claim.project, claim.host, error.detail))
         else:
             moves += found
             moved.update(one.claim_id for one in found)
@@ -116,8 +116,8 @@ def _leaving(copy: CellCopy, hosts: frozenset[str]) -> list[Claim]:
     found: dict[str, Claim] = {}
     for one in _views(copy, hosts):
         if one.state in HELD and {place.host for place in one.wanted} <= hosts:
-            found.setdefault(one.id, one)
-    return sorted(found.values(), key=lambda one: (-sum(one.amounts.values()), one.id))
+            found.setdefault(one.claim_id, one)
+    return sorted(found.values(), key=lambda one: (-sum(one.slots.values()), one.claim_id))
 
 
 def _views(copy: CellCopy, hosts: Iterable[str]) -> Iterable[Claim]:

@@ -54,9 +54,9 @@ class Known:
 
     def put(self, claim: Claim) -> None:
         """Add a claim, or replace it."""
-        self.forget(claim.id)
-        self.claims.put(claim.id, claim.raw)
-        self.places[claim.id] = claim.hosts
+        self.forget(claim.claim_id)
+        self.claims.put(claim.claim_id, claim.raw)
+        self.places[claim.claim_id] = claim.hosts
         self.counts.update(claim.hosts)
         self.related.update(*claim.gang_members.values())
         if claim.digest:

@@ -78,23 +78,23 @@ class RoomMaker:
     def _wait(self, host: str) -> Wait | None:
         if host not in self._waits:
             stuck = self._stuck.get(host, ())
-            claims = [one for one in self._mover.on(host) if one.id not in stuck]
+            claims = [one for one in self._mover.on(host) if one.claim_id not in stuck]
             decider = self._mover.copy.decider
             self._waits[host] = decider.wait_for(self._request, host, claims, 0) if claims else None
         return self._waits[host]
 
     def _size(self, claim_ids: Sequence[str]) -> int:
-        return sum(sum(self._mover.copy.claims[one].amounts.values()) for one in claim_ids)
+        return sum(sum(self._mover.copy.claims[one].slots.values()) for one in claim_ids)
 
     def _clear(self, wait: Wait, spared: frozenset[str]) -> bool:
         """Move the claims off a host that have to leave it, and take the place."""
         copy, mark, moves = self._mover.copy, self._mover.copy.mark, len(self._mover.moves)
-        claims = [claim for claim in copy.on_host(wait.host) if claim.id in wait.leaving]
+        claims = [claim for claim in copy.on_host(wait.host) if claim.claim_id in wait.leaving]
         for number, claim in enumerate(claims, 1):
             is_last = number == len(claims)
             gain = f"{wait.host} takes one more" if is_last else f"{len(claims) - number} more to leave {wait.host}"
             if not self._move(claim, gain, spared):
-                self._stuck.setdefault(wait.host, set()).add(claim.id)
+                self._stuck.setdefault(wait.host, set()).add(claim.claim_id)
                 self._mover.undo_to(mark, moves)
                 return False
         decision = copy.decide(replace(self._request, hosts=frozenset((wait.host,))))

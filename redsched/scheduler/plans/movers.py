@@ -23,11 +23,11 @@ class Mover:
 
     def may_move(self, claim: Claim) -> bool:
         """Return whether the verb that moves claims would take this one, if it has another place."""
-        is_settled = claim.state is ClaimStatus.ACTIVE and len(self.copy.claims[claim.id].placements) == 1
+        is_settled = claim.state is ClaimStatus.ACTIVE and len(self.copy.claims[claim.claim_id].placements) == 1
         if not is_settled or claim.resizing_to or claim.gang in self.copy.unready:
             return False
         # That of local work has no request.
-        return self.copy.knows_request_of(claim) and all(one.claim_id != claim.id for one in self.moves)
+        return self.copy.knows_request_of(claim) and all(one.claim_id != claim.claim_id for one in self.moves)
 
     def on(self, host: str) -> list[Claim]:
         """Return the claims on a host that may be moved, the largest first."""
@@ -42,7 +42,7 @@ class Mover:
         except (Conflict, NotFound):
             return None
         self.copy.move(claim, place)
-        made = Move(claim.id, claim.project, claim.token, claim.host, place.chosen.host, gain)
+        made = Move(claim.claim_id, claim.project, claim.token, claim.host, place.chosen.host, gain)
         self.moves.append(made)
         return made
 

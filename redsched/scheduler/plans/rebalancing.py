@@ -248,7 +248,7 @@ class _Rebalancing:
 
     def _sample(self) -> tuple[list[str], bool]:
         """Return claims that may be moved, and whether there are more."""
-        ids = sorted(one.id for one in self._copy.claims.values() if one.placements and self._mover.may_move(one))
+        ids = sorted(one.claim_id for one in self._copy.claims.values() if one.placements and self._mover.may_move(one))
         return (Random(0).sample(ids, MAX_SCORED), True) if len(ids) > MAX_SCORED else (ids, False)
 
     def _move_best(self, gains: list[tuple[float, str]]) -> float:

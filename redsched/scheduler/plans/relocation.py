@@ -97,7 +97,9 @@ class Relocation:
     def _target(self, claim: Claim, place: Request, besides: Collection[str] = ()) -> PlacementTarget:
         copy = self._copy
         if claim.gang in copy.unready:
-            raise ClaimState(f"claim {claim.id} belongs to a gang that is not active yet: it cannot be placed alone")
+            raise ClaimState(
+                f"claim {claim.claim_id} belongs to a gang that is not active yet: it cannot be placed alone"
+            )
         request = copy.request_of(claim)
         held = self._held(request, claim, besides)
         target = PlacementTarget(claim, request, narrowed(place, held, copy.columns) if held else place, held=held)
@@ -115,8 +117,8 @@ class Relocation:
             self._policy,
             claim.digest,
             claim.gang_member,
-            claim.group,
-            tuple(sorted((claim.resizing_to or claim.amounts).items())),
+            claim.server_group,
+            tuple(sorted((claim.resizing_to or claim.slots).items())),
         )
         found = self._alone.get(key)
         if found is None:
@@ -138,9 +140,9 @@ class Relocation:
     def _followers(self, claim: Claim) -> tuple[Request, ...]:
         """Return a place for each claim that must follow this one to another host, as its group has been lost."""
         found = list[Request]()
-        for host in followers_on(self._copy.columns, claim) if claim.group else ():
+        for host in followers_on(self._copy.columns, claim) if claim.server_group else ():
             for one in self._copy.on_host(host):
-                if one.group == claim.group and one.id != claim.id and one.state in HELD:
+                if one.server_group == claim.server_group and one.claim_id != claim.claim_id and one.state in HELD:
                     with suppress(Conflict, NotFound):
                         found.append(elsewhere(self.request_of(one), NOWHERE, frozenset((one.host,))))
         return tuple(found[:MAX_FOLLOWERS])
@@ -150,16 +152,16 @@ class Relocation:
         for what, claims in (self._server_group(claim), self._gang(claim)):
             if len(claims) > 1:
                 refuse_group(what, claims)
-                ids, hosts = [one.id for one in claims], frozenset(one.host for one in claims)
+                ids, hosts = [one.claim_id for one in claims], frozenset(one.host for one in claims)
                 return as_gang(what, [self.target_of(one, NOWHERE, hosts, ids) for one in claims])
         return None
 
     def _server_group(self, claim: Claim) -> tuple[str, list[Claim]]:
-        state = self._copy.columns.declared.groups.get(claim.group)
+        state = self._copy.columns.declared.groups.get(claim.server_group)
         if state is None or not leaves_as_a_whole(state, self._leaving):
             return "", []
         members = (one for host in state.counts("host") for one in self._copy.on_host(host))
-        return f"server group {claim.group}", [one for one in members if one.group == claim.group]
+        return f"server group {claim.server_group}", [one for one in members if one.server_group == claim.server_group]
 
     def _gang(self, claim: Claim) -> tuple[str, list[Claim]]:
         if not claim.gang_members:
@@ -168,7 +170,7 @@ class Relocation:
         ids = (one for name in names for one in claim.gang_members.get(name, ()))
         claims = (self._copy.claims[one] for one in ids if one in self._copy.claims)
         found = [one for one in claims if one.host in self._leaving and one.state not in ENDING_OR_ENDED]
-        return f"gang of {', '.join(one.id for one in found[:3])} ({', '.join(types)})", found
+        return f"gang of {', '.join(one.claim_id for one in found[:3])} ({', '.join(types)})", found
 
     def _restart_gang(self, claim: Claim) -> list[PlannedMove]:
         """Stop a gang that has lost a member with its host, and place all of it again, as its `gang_on_exit` says."""
@@ -177,7 +179,7 @@ class Relocation:
         copy, mark = self._copy, self._copy.mark
         gang = [copy.claims[one] for one in claim.gang_ids if one in copy.claims and claim.is_with(copy.claims[one])]
         gang = [one for one in gang if one.is_live]
-        whole = as_gang(f"gang of {', '.join(one.id for one in gang[:3])}", self._targets(gang))
+        whole = as_gang(f"gang of {', '.join(one.claim_id for one in gang[:3])}", self._targets(gang))
         for one in gang:
             if one.state in HELD:
                 copy.end(one)
@@ -191,7 +193,7 @@ class Relocation:
 
     def _targets(self, gang: Sequence[Claim]) -> list[PlacementTarget]:
         """Return the placement to decide for each of these claims, all of which have stopped."""
-        ids = [one.id for one in gang]
+        ids = [one.claim_id for one in gang]
         return [self._target(one, self.request_of(one), ids) for one in gang]
 
     def _move_group(self, group: GroupTarget) -> list[PlannedMove]:
@@ -203,7 +205,7 @@ class Relocation:
 
     def _move_to(self, claim: Claim, place: Place) -> PlannedMove:
         self._copy.move(claim, place)
-        return PlannedMove(claim.id, claim.project, claim.host, place.chosen.host)
+        return PlannedMove(claim.claim_id, claim.project, claim.host, place.chosen.host)
 
 
 def _no_room(group: GroupTarget, does: str, decision: Decision) -> NoValidHost:

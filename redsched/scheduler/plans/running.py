@@ -71,7 +71,9 @@ class MoveRunner:
 def _refuse_changed(claim: Claim, move: Move) -> None:
     if claim.host != move.source or claim.token != move.token or claim.state is not ClaimStatus.ACTIVE:
         where = claim.host or "no host"
-        raise ClaimState(f"claim {claim.id} is {claim.state} on {where} and has changed since the plan: plan again")
+        raise ClaimState(
+            f"claim {claim.claim_id} is {claim.state} on {where} and has changed since the plan: plan again"
+        )
 
 
 def _is_there(claim: Claim, move: Move) -> bool:

@@ -65,11 +65,11 @@ class Quotas:
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
-        objects = counting_objects(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
+        objects = counting_objects(claim.server_group, {**claim.slots, **amounts}, claim.gang, claim.project)
 
         async def attempt() -> ScriptResult:
             limited = await self._is_shared(claim.project)
-            return await cell.store.claims.resize(claim.host, claim.id, token, amounts, objects, limited)
+            return await cell.store.claims.resize(claim.host, claim.claim_id, token, amounts, objects, limited)
 
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 

@@ -38,7 +38,7 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss, limit: WorkLimit
     async for claim in paced(worth_trying(held)):
         with limit.working():
             if cell.decider.fits_after(request, miss, claim):
-                return replace(miss, after=claim.id, claims={claim.id: claim.project})
+                return replace(miss, after=claim.claim_id, claims={claim.claim_id: claim.project})
     with limit.working():
         return cell.decider.in_the_way(request, miss, claims, cell.updater.now_ms())
 
@@ -54,9 +54,9 @@ def worth_trying(claims: list[Claim]) -> list[Claim]:
 
 def _kind(claim: Claim) -> tuple[object, ...]:
     """Return a key that is equal for claims whose end would have the same effect."""
-    amounts, counted = frozenset(claim.amounts.items()), frozenset(claim.counted.items())
-    return amounts, claim.group, counted, claim.state
+    amounts, counted = frozenset(claim.slots.items()), frozenset(claim.counted.items())
+    return amounts, claim.server_group, counted, claim.state
 
 
 def _size(claim: Claim) -> tuple[int, str]:
-    return sum(claim.amounts.values()), claim.id
+    return sum(claim.slots.values()), claim.claim_id

@@ -144,7 +144,7 @@ def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapp
         Selection(
             cell.name,
             claims[claim_id].host,
-            claims[claim_id].amounts,
+            claims[claim_id].slots,
             claims[claim_id].alternates,
             claim_id,
             claims[claim_id].state,

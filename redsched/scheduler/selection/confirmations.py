@@ -198,7 +198,9 @@ class ConfirmationWaiter:
     def _may_have_failed(self, claim: Claim | None) -> bool:
         if claim is None:
             return False
-        return _has_failed(claim) or any(one.may_have_failed(claim.id) for one in self._waits.get(claim.id, ()))
+        return _has_failed(claim) or any(
+            one.may_have_failed(claim.claim_id) for one in self._waits.get(claim.claim_id, ())
+        )
 
     def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
         for one in self._waits.get(claim_id, ()):
@@ -225,7 +227,7 @@ class ConfirmationWaiter:
 
     def _failure_of(self, claim: Claim) -> FailedAttempt:
         """Return the failure of a claim as it was read; the claim's stored reason has the details and the time."""
-        return FailedAttempt(claim.id, claim.host, self._updater.now_ms(), claim.end_reason or claim.state, "")
+        return FailedAttempt(claim.claim_id, claim.host, self._updater.now_ms(), claim.end_reason or claim.state, "")
 
 
 def _failure_in(change: Change) -> FailedAttempt | None:

@@ -99,7 +99,7 @@ class ActiveWaiter:
         now = _claims(cell, found)
         if not found.fresh:
             now = await _present(cell, now)
-        hosts = {one.id: one.host for one in now.values()}
+        hosts = {one.claim_id: one.host for one in now.values()}
         timeout_s = request.confirm_timeout_s
         missing = await self._confirmations[cell.name].wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
@@ -130,13 +130,13 @@ class ActiveWaiter:
 
     async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> bool:
         """Release a claim, retrying until its host has attested. Returns False if it is active, and therefore kept."""
-        claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
+        claim_id, until = claim.claim_id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:
             try:
-                objects = counting_objects(claim.group, claim.amounts, claim.gang, claim.project)
+                objects = counting_objects(claim.server_group, claim.slots, claim.gang, claim.project)
                 answer = await cell.store.claims.release(
                     claim.host,
-                    claim.id,
+                    claim.claim_id,
                     "",
                     how,
                     objects,
@@ -153,9 +153,9 @@ class ActiveWaiter:
                 return True
             if answer.outcome is Outcome.UNKNOWN:
                 # Its host may still restore it, so have it closed in this epoch too.
-                cell.released.abandon([claim.id])
+                cell.released.abandon([claim.claim_id])
             elif answer.facts and answer.facts[0]:
-                cell.released.note(claim.id, answer, undoing.end_reason)
+                cell.released.note(claim.claim_id, answer, undoing.end_reason)
             return True
         raise OutcomeUnknown(
             f"claim {claim_id} was not confirmed in time and could not be undone either: read it, or release it",
@@ -196,5 +196,5 @@ def _active(place: Selection, now: Claim) -> Selection:
     """Return the selection as active, with the place where its claim is now."""
     where = place
     if now.placements:
-        where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)
+        where = replace(place, host=now.host, token=now.token, slots=now.slots, alternates=now.alternates)
     return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)

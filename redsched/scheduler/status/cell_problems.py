@@ -202,7 +202,7 @@ def _late(facts: CellFacts) -> list[Notification]:
 def _pending(cell: str, facts: CellFacts) -> Found:
     stuck = facts.stuck_pending
     if stuck:
-        ids = [one.id for one in stuck]
+        ids = [one.claim_id for one in stuck]
         why = facts.why_pending.get(ids[0])
         yield problem_about(
             "pending",
@@ -218,17 +218,17 @@ def _pending(cell: str, facts: CellFacts) -> Found:
 def _restarting(cell: str, facts: CellFacts) -> Found:
     claims = facts.restarting
     if claims:
-        ids, first = [one.id for one in claims], claims[0]
-        why = facts.why_pending.get(first.id)
-        restarts = named([f"{one.id} ({counted(one.restarts, 'restart')})" for one in claims])
+        ids, first = [one.claim_id for one in claims], claims[0]
+        why = facts.why_pending.get(first.claim_id)
+        restarts = named([f"{one.claim_id} ({counted(one.restarts, 'restart')})" for one in claims])
         yield problem_about(
             "restarting",
             cell,
             ids,
             f"{are(ids, 'claim')} started again and again, because the work soon ends by itself: {restarts}"
-            f"{f'. {first.id}: {why.line}' if why else ''}",
+            f"{f'. {first.claim_id}: {why.line}' if why else ''}",
             "see what the work prints; mend it, or release the claim",
-            (f"redsched claim show {first.id}", f"redsched events --claim {first.id}"),
+            (f"redsched claim show {first.claim_id}", f"redsched events --claim {first.claim_id}"),
         )
 
 

@@ -159,7 +159,7 @@ async def read_facts(cell: Cell) -> CellFacts:
     pools = await read_pools(store)
     facts = replace(facts, over=await read_over(store, hosts, pools), unusable=unusable_of(hosts, pools))
     facts = replace(facts, expected=await store.hosts.expected(), broken=await read_broken(store, hosts))
-    first_pending = [one.id for one in (*facts.stuck_pending[:1], *facts.restarting[:1])]
+    first_pending = [one.claim_id for one in (*facts.stuck_pending[:1], *facts.restarting[:1])]
     facts = replace(facts, why_pending=await store.claims.reasons(first_pending))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
         TextsAnswer,
     )
     from redsched.schema.responses.claims import (
-        AcceptedClaimAnswer,
         BulkAnswer,
         BulkClaimAnswer,
-        ClaimAnswer,
-        ClaimsAnswer,
         EndingAnswer,
-        ReasonAnswer,
     )
     from redsched.schema.responses.hosts import (
         AcceptedAnswer,
@@ -70,7 +66,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AboutAnswer",
     "AcceptedAnswer",
-    "AcceptedClaimAnswer",
     "AgentAnswer",
     "Alternate",
     "AttestedAnswer",
@@ -78,9 +73,7 @@ __all__ = [
     "BulkClaimAnswer",
     "ChangeAnswer",
     "CheckAnswer",
-    "ClaimAnswer",
     "ClaimIdsAnswer",
-    "ClaimsAnswer",
     "DevicesAnswer",
     "EndingAnswer",
     "EventAnswer",
@@ -105,7 +98,6 @@ __all__ = [
     "QuotaProblem",
     "RankedHostAnswer",
     "ReadyAnswer",
-    "ReasonAnswer",
     "ReportAnswer",
     "ReportedAnswer",
     "SelectionAnswer",

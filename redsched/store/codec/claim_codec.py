@@ -21,8 +21,11 @@ Arguments = list[str | int]
 
 def counted_by(claim: Claim) -> tuple[str, ...]:
     """Return the names (the ends of the keys) of all objects that count a claim at any placement, hosts included."""
-    slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
-    return (*(f"host:{host}" for host in claim.hosts), *counting_objects(claim.group, slots, claim.gang, claim.project))
+    slots = dict.fromkeys(slot for one in claim.placements for slot in one.slots)
+    return (
+        *(f"host:{host}" for host in claim.hosts),
+        *counting_objects(claim.server_group, slots, claim.gang, claim.project),
+    )
 
 
 def counting_objects(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:

@@ -265,7 +265,7 @@ def record_of(claim: Claim) -> dict[str, str]:
     record |= {name: claim.raw[prefix + name] for name in _JOURNALED_PLAIN if prefix + name in claim.raw}
     if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
         record["expires_at_ms"] = str(claim.expires_at_ms)
-    return record_with(record, claim.amounts, claim.resizing_to)
+    return record_with(record, claim.slots, claim.resizing_to)
 
 
 def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amounts) -> dict[str, str]:

@@ -167,12 +167,12 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
     main, *others = placement_fields(fields) or ({},)
     placements = [_placement(one) for one in (main, *others) if one]
     claim = Claim(
-        id=claim_id,
+        claim_id=claim_id,
         cell=cell,
         host=fields["host"],
         state=ClaimStatus(fields["state"]),
         token=fields["token"],
-        amounts=_amounts(main, AMOUNT),
+        slots=_amounts(main, AMOUNT),
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
         owner=fields.get("owner", ""),
@@ -182,7 +182,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         end_reason=_why(fields, "end_reason"),
         claimed_at_ms=_whole(fields.get("claimed_at_ms")),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
-        group=fields.get("group", ""),
+        server_group=fields.get("group", ""),
         counted=_counted(main),
         gang=fields.get("gang", ""),
         gang_members=_gang_members(fields.get("gang_members", "")),
@@ -219,7 +219,7 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         root=fields.get("root", placed),
         host=fields["host"],
         state=ClaimStatus(fields["state"]),
-        amounts=_amounts(fields, AMOUNT),
+        slots=_amounts(fields, AMOUNT),
         end_reason=_why(fields, "end_reason"),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         counted=_counted(fields),

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
@@ -50,7 +49,7 @@ class ClaimCommands:
         pairs = zip(ids, hashes, strict=True)
         found = {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
         alternates = await self._texts.alternates(found)
-        return found | {one: replace(found[one], chosen_alternates=hosts) for one, hosts in alternates.items()}
+        return found | {one: found[one].with_alternates(hosts) for one, hosts in alternates.items()}
 
     async def members_on(self, hosts: Sequence[str], group: str, by: str, most: int) -> dict[str, str] | None:
         """Return where the members of a server group on these hosts are: the host, zone or label value, by claim id.
@@ -96,8 +95,8 @@ class ClaimCommands:
             ids = list(chain.from_iterable(await self._hosts.claim_ids_of(some)))
             for part in chunks(ids, CLAIMS_AT_ONCE):
                 claims = (await self.read(part)).values()
-                page = [one for one in claims if one.state is not ClaimStatus.ENDED and one.id not in moving]
-                moving.update(one.id for one in page if len(one.placements) > 1)
+                page = [one for one in claims if one.state is not ClaimStatus.ENDED and one.claim_id not in moving]
+                moving.update(one.claim_id for one in page if len(one.placements) > 1)
                 yield page
 
     async def shelved_ids(self) -> Spread[bool]:

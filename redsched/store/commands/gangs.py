@@ -39,7 +39,7 @@ class GangCommands:
         members = await self.members_of_failed(gang_id)
         done = members is not None
         for claim in (await self._claims.read(members or ())).values():
-            answer = await self._claims.fail_with_gang(claim.host, claim.id, claim.token, counted_by(claim))
+            answer = await self._claims.fail_with_gang(claim.host, claim.claim_id, claim.token, counted_by(claim))
             # STALE: it was resized since it was read.
             done = done and answer.outcome not in (Outcome.NOT_ATTESTED, Outcome.STALE)
         return done
@@ -49,15 +49,15 @@ class GangCommands:
 
         Return whether all of them are released; otherwise the claim stays listed in `reconcile`.
         """
-        others = await self._claims.read(one for one in claim.gang_ids if one != claim.id)
+        others = await self._claims.read(one for one in claim.gang_ids if one != claim.claim_id)
         reason, done = await self._why_ended(claim), True
         for one in others.values():
             if one.is_live and claim.is_with(one):
-                answer = await self._claims.release(one.host, one.id, objects=counted_by(one), reason=reason)
+                answer = await self._claims.release(one.host, one.claim_id, objects=counted_by(one), reason=reason)
                 done = done and answer.outcome in _RELEASED
         return done
 
     async def _why_ended(self, claim: Claim) -> str:
-        reason = (await self._claims.reasons([claim.id])).get(claim.id)
+        reason = (await self._claims.reasons([claim.claim_id])).get(claim.claim_id)
         why = f": {reason.line}" if reason is not None else ""
-        return f"claim {claim.id} of its gang ended on {claim.host} ({claim.end_reason}){why}"
+        return f"claim {claim.claim_id} of its gang ended on {claim.host} ({claim.end_reason}){why}"

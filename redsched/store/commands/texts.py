@@ -77,7 +77,7 @@ class TextCommands:
 
     async def alternates(self, claims: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
         """Return the stored alternates of these claims by id, without those that have none."""
-        ids = [one.id for one in claims.values() if has_alternates(one.raw)]
+        ids = [one.claim_id for one in claims.values() if has_alternates(one.raw)]
         texts = await self.read([alternates_name(claim_id) for claim_id in ids])
         return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}
 
@@ -86,7 +86,7 @@ class TextCommands:
 
         Both are read in one round trip.
         """
-        decision, request = decision_name(claim.id, claim.raw), request_name(claim.digest)
+        decision, request = decision_name(claim.claim_id, claim.raw), request_name(claim.digest)
         texts = await self.read([decision] if claim.is_local or not claim.digest else [decision, request])
         return _decision(texts.get(decision), claim), payload_in(texts.get(request))
 

@@ -76,7 +76,7 @@ async def test_after_a_flush_hosts_come_back_with_their_claims(world: World) -> 
     before = await world.cell.tick()
     world.flush()
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
-    assert dict(claim.amounts) == {"VCPU": 2, "MEMORY_MB": 1024}
+    assert dict(claim.slots) == {"VCPU": 2, "MEMORY_MB": 1024}
     host = await world.host()
     assert (host["claimed.VCPU"], host["epoch"]) == ("2", (await world.cell.tick()).epoch)
     assert host["epoch"] != before.epoch

@@ -53,7 +53,7 @@ async def test_what_a_collector_names_is_a_claim_until_it_names_it_no_more(world
     finder = Finder(VM)
     await world.start([finder], hook=world.hook)
     claim = await world.reaches("vm-7", ClaimStatus.ACTIVE)
-    assert (dict(claim.amounts), claim.project, claim.consumer) == ({"VCPU": 3}, "web", "alice")
+    assert (dict(claim.slots), claim.project, claim.consumer) == ({"VCPU": 3}, "web", "alice")
     assert (await world.host())["claimed.VCPU"] == "3"
     finder.local = ()
     await has_ended(world, "vm-7")
@@ -99,7 +99,7 @@ async def test_it_survives_a_wipe_and_a_restart_and_is_distinguished_by_the_coll
     before = await world.reaches("vm-7", ClaimStatus.ACTIVE)
     world.flush()
     after = await world.reaches("vm-7", ClaimStatus.ACTIVE)
-    assert (after.amounts, after.token) == (before.amounts, before.token), "restored from the journal"
+    assert (after.slots, after.token) == (before.slots, before.token), "restored from the journal"
     await world.stop(agent)
     await world.start([finder])
     await wait_until(lambda: [work.claim_id for work in finder.works] == ["vm-7"])
@@ -143,7 +143,7 @@ async def test_an_id_that_another_claim_has_is_left_to_it(world: World) -> None:
     await world.reaches("vm-8", ClaimStatus.ACTIVE)
     claim = await world.claim("vm-7")
     assert claim is not None
-    assert dict(claim.amounts) == TWO
+    assert dict(claim.slots) == TWO
     assert world.calls("stop") == []
 
 
@@ -204,7 +204,7 @@ async def test_what_an_operator_writes_down_is_held_and_released(world: World) -
     """Nothing else changes on the host, so only the file makes the agent look at it again."""
     await world.start(local=write(world, CONSOLE))
     claim = await world.reaches("console", ClaimStatus.ACTIVE)
-    assert (dict(claim.amounts), claim.project, claim.consumer) == ({"VCPU": 2}, "ops", "alice")
+    assert (dict(claim.slots), claim.project, claim.consumer) == ({"VCPU": 2}, "ops", "alice")
     write(world, "local: []\n")
     await has_ended(world, "console")
 

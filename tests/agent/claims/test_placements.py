@@ -228,7 +228,7 @@ def test_only_what_is_placed_beside_a_running_placement_moves_it(
 async def is_one_placement(world: World, placed: str, token: str, amounts: dict[str, int]) -> None:
     async def is_so() -> bool:
         claim = await world.claim("a")
-        here = [(one.placed, one.token, dict(one.amounts)) for one in claim.placements] if claim else []
+        here = [(one.placed, one.token, dict(one.slots)) for one in claim.placements] if claim else []
         return here == [(placed, token, amounts)]
 
     await wait_until(is_so, timeout=30, what="it is one placement by the newer token")
@@ -285,7 +285,7 @@ def at(work: JournalEntry, **changes: object) -> dict[str, Claim]:
     one = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ACTIVE, work.amounts)
     one = dataclasses.replace(one, **changes)  # type: ignore[arg-type]
     raw = {"token": one.token, "placed": one.placed}
-    return {work.id: Claim(work.id, "c1", one.host, one.state, one.token, one.amounts, placements=(one,), raw=raw)}
+    return {work.id: Claim(work.id, "c1", one.host, one.state, one.token, one.slots, placements=(one,), raw=raw)}
 
 
 async def test_stale_by_a_newer_token_continues_and_stale_for_good_is_stopped(tmp_path: Path) -> None:

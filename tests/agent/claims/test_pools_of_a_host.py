@@ -43,10 +43,10 @@ async def test_what_came_back_to_a_store_that_forgot_holds_its_pools_and_counts_
     await world.start([REPORT])
     await world.place("a", SLOTS, group="db")
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (claim.group, dict(claim.counted)) == ("db", {"zone": "az1", "label:rack": "r4"})
+    assert (claim.server_group, dict(claim.counted)) == ("db", {"zone": "az1", "label:rack": "r4"})
     world.flush()
     back = await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (dict(back.amounts), back.group, dict(back.counted)) == (SLOTS, claim.group, dict(claim.counted))
+    assert (dict(back.slots), back.server_group, dict(back.counted)) == (SLOTS, claim.server_group, dict(claim.counted))
     assert (await world.host())["claimed.gpu0/CUSTOM_GPU_MILLI"] == "250"
     await world.cell.declared.put_pool(LICENCES)
     await world.cell.declared.put_group(group)

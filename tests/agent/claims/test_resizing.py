@@ -44,7 +44,7 @@ async def becomes(world: World, amounts: Mapping[str, int]) -> Claim:
     async def is_so() -> bool:
         nonlocal found
         found = await world.claim("a")
-        return found is not None and dict(found.amounts) == dict(amounts) and not found.resizing_to
+        return found is not None and dict(found.slots) == dict(amounts) and not found.resizing_to
 
     await wait_until(is_so, timeout=30, what=f"it holds {amounts}")
     assert found is not None
@@ -187,7 +187,7 @@ async def test_a_resize_that_a_wipe_interrupted_continues(world: World) -> None:
     await wait_until(lambda: bool(world.calls("resize")))
     world.flush()
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (dict(claim.amounts), claim.resizing_to) == ({"VCPU": 2, "MEMORY_MB": 1024}, SMALL)
+    assert (dict(claim.slots), claim.resizing_to) == ({"VCPU": 2, "MEMORY_MB": 1024}, SMALL)
     (world.folder / "may-go-on").touch()
     await becomes(world, SMALL)
     assert world.calls("stop") == []

@@ -23,7 +23,7 @@ def claim_of(*placements: Placement, claim_id: str = "a") -> Claim:
     if not placements:
         return Claim(claim_id, "c1", "h1", ClaimStatus.ENDED, f"{E1}.7", {})
     main = placements[0]
-    return Claim(claim_id, "c1", main.host, main.state, main.token, main.amounts, placements=placements)
+    return Claim(claim_id, "c1", main.host, main.state, main.token, main.slots, placements=placements)
 
 
 def at(token: str, state: ClaimStatus = ClaimStatus.CLAIMED, placed: str = "", host: str = "h1") -> Placement:

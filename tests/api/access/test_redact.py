@@ -115,9 +115,7 @@ def test_an_agent_does_not_see_from_which_host_a_claim_has_come() -> None:
 
 def test_a_reason_may_name_the_host_that_gave_it() -> None:
     reason = Reason(1, "h2", "1-a.1", "h2: exit code 1 near node-3.rack", "failed")
-    claim = Claim(
-        "web-1", "c1", "h1", ClaimStatus.PENDING, "1-a.1", {}, reason=reason, chosen_alternates=("node-3.rack",)
-    )
+    claim = Claim("web-1", "c1", "h1", ClaimStatus.PENDING, "1-a.1", {}, reason=reason, alternates=("node-3.rack",))
     shown = redactor().claim(claim)
     assert shown.reason is not None
     assert (shown.reason.text, shown.alternates) == ("h2: exit code 1 near a host", ())

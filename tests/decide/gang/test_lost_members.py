@@ -31,7 +31,7 @@ def fleet(policy: str, by: str, lost: str, **counts: int) -> Columns:
 
 def claim_on(host: str = "h1", group: str = "g") -> Claim:
     zone = "az1" if host in ("h1", "h2") else "az2"
-    return Claim("a", "c1", host, ClaimStatus.ACTIVE, "1-a.1", {"VCPU": 4}, group=group, counted={"zone": zone})
+    return Claim("a", "c1", host, ClaimStatus.ACTIVE, "1-a.1", {"VCPU": 4}, server_group=group, counted={"zone": zone})
 
 
 def open_to(columns: Columns, request: Request = ASKED) -> set[str]:

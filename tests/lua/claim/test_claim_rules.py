@@ -55,8 +55,8 @@ async def test_a_member_is_counted_by_host_zone_and_every_label_of_its_group(cel
     assert (thing.kind, thing.name, thing.version, dict(thing.fields)) == ("server-group", "web", version + 1, told)
     assert await raw.hget(cell.keys.server_group("web"), "version") == str(version + 1)
     claims = await cell.claims.read("ab")
-    assert (claims["a"].group, claims["a"].counted) == ("web", {"zone": "az1", "label:rack": "r1"})
-    assert (claims["b"].group, claims["b"].counted) == ("web", {"zone": "az2"})
+    assert (claims["a"].server_group, claims["a"].counted) == ("web", {"zone": "az1", "label:rack": "r1"})
+    assert (claims["b"].server_group, claims["b"].counted) == ("web", {"zone": "az2"})
 
 
 async def test_the_same_call_again_counts_nothing(cell: CellStore, raw: Any) -> None:

@@ -134,7 +134,7 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
 async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, raw: Any) -> None:
     claims = [await placed(cell, name) for name in "ab"]
     claim = (await cell.claims.read("a"))["a"]
-    objects = counting_objects(claim.group, claim.amounts, project=claim.project)
+    objects = counting_objects(claim.server_group, claim.slots, project=claim.project)
     assert objects == THINGS
     assert await calls_of(cell, lambda: cell.claims.release("h1", "a", claims[0], objects=objects)) == ["release"]
     assert await calls_of(cell, lambda: cell.claims.release("h1", "b", claims[1])) == ["release", "release"]

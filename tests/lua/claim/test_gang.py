@@ -248,7 +248,7 @@ async def test_a_journal_that_knows_a_member_ended_ends_it_quietly(cell: CellSto
 async def test_who_knows_the_gang_of_a_claim_names_it(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     claim = (await cell.claims.read("b"))["b"]
-    objects = counting_objects(claim.group, claim.amounts, claim.gang)
+    objects = counting_objects(claim.server_group, claim.slots, claim.gang)
     assert objects == ("gang:a",)
     assert (await cell.claims.confirm("h1", "b", placed["b"].token, objects)).outcome is Outcome.OK
 

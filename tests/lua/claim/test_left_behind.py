@@ -58,7 +58,7 @@ async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
     await cell.hosts.report(report_of(host))
     held = [
         held_claim(
-            one.id, one.token, ClaimStatus.ACTIVE, one.amounts, digest="digest", group="web", counted=one.counted
+            one.claim_id, one.token, ClaimStatus.ACTIVE, one.slots, digest="digest", group="web", counted=one.counted
         )
         for one in claims
     ]
@@ -86,7 +86,9 @@ async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refus
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.hosts.write_off("h1", evacuate=True, force=True)
-    again = {one.id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.claims.read("ab")).values()}
+    again = {
+        one.claim_id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.claims.read("ab")).values()
+    }
     clock = await cell.tick()
     calls = [
         replace(call_of(clock, replace(joining(one, host), replacement=again[one])), written_off=("h1",))
@@ -141,7 +143,7 @@ async def stop_on(cell: CellStore, host: str) -> None:
     for claim in (await cell.claims.read(await cell.hosts.claim_ids(host))).values():
         here = claim.on(host)
         if here and here.state is ClaimStatus.ENDING:
-            await cell.claims.gone(host, here.id, here.token, EndReason.MOVED, {})
+            await cell.claims.gone(host, here.claim_id, here.token, EndReason.MOVED, {})
 
 
 async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:

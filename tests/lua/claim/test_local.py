@@ -36,7 +36,7 @@ async def test_local_work_is_an_active_claim_at_once(cell: CellStore, raw: Any) 
     assert answer.outcome is Outcome.OK
     claim = (await cell.claims.read(["console"]))["console"]
     assert (claim.host, claim.state, claim.token) == ("h1", "active", answer.facts[0])
-    assert (claim.amounts, claim.project, claim.consumer) == ({"VCPU": 2}, "ops", "alice")
+    assert (claim.slots, claim.project, claim.consumer) == ({"VCPU": 2}, "ops", "alice")
     assert await claimed(raw, cell) == 2
     assert await cell.hosts.claim_ids("h1") == {"console"}
     assert (dict(await cell.due.deadlines()), await cell.hosts.inbox("h1")) == ({}, [])
@@ -160,7 +160,7 @@ async def test_a_resize_by_its_owner_gives_way_to_what_its_host_says(cell: CellS
     token = (await cell.claims.resize("h1", "console", token, {"VCPU": 6})).facts[0]
     assert (await cell.claims.report_local("h1", "console", {"VCPU": 3}, token=token)).outcome is Outcome.OK
     claim = (await cell.claims.read(["console"]))["console"]
-    assert (claim.amounts, claim.resizing_to) == ({"VCPU": 3}, {})
+    assert (claim.slots, claim.resizing_to) == ({"VCPU": 3}, {})
     assert await claimed(raw, cell) == 3
     assert await cell.hosts.inbox("h1") == []
     await cell.hosts.report(report_of())

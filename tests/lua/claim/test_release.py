@@ -275,7 +275,7 @@ async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: Ce
     await cell.hosts.attest("h1", epoch, held=[entry])
     claim = (await cell.claims.read("a"))["a"]
     assert (claim.state, claim.closed) == ("active", told.facts[0])
-    assert (claim.digest, claim.project, claim.consumer, claim.group) == ("digest", "p", "c", "web")
+    assert (claim.digest, claim.project, claim.consumer, claim.server_group) == ("digest", "p", "c", "web")
     assert "voided_at_ms" not in await fields_of(raw, cell.keys.claim("a"))
 
 

@@ -45,7 +45,7 @@ async def a_claim(cell: CellStore, state: str = "active", **amounts: int) -> Pla
 async def held(cell: CellStore) -> tuple[Amounts, Amounts]:
     """Return what claim `a` holds, and what it is resized to."""
     claim = (await cell.claims.read(["a"]))["a"]
-    return claim.amounts, claim.resizing_to
+    return claim.slots, claim.resizing_to
 
 
 async def test_what_no_host_has_accepted_has_its_new_amounts_at_once(cell: CellStore, raw: Any) -> None:

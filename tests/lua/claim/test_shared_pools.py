@@ -29,7 +29,7 @@ async def test_an_amount_is_taken_from_the_pool_together_with_the_host(cell: Cel
     assert (await seats(raw, cell), await claimed(raw, cell)) == (4, 1)
     host = await fields_of(raw, cell.keys.host("h1"))
     assert not [field for field in host if "pool:" in field]
-    assert (await cell.claims.read("a"))["a"].amounts == {"VCPU": 1, SEAT: 4}
+    assert (await cell.claims.read("a"))["a"].slots == {"VCPU": 1, SEAT: 4}
     entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert [(one.kind, one.name, one.more) for one in entries] == [("host", "h1", 1), ("pool", "lic", 0)]
     assert (dict(entries[1].fields), entries[1].version) == ({"claimed.CUSTOM_SEAT": "4"}, version + 1)

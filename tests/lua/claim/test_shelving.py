@@ -251,7 +251,7 @@ async def test_what_was_unshelved_comes_back_with_its_group(cell: CellStore, raw
     epoch = await roll_back(cell, raw, before)
     await cell.hosts.attest("h2", epoch, held=[held("a", second, group="web", counted={"zone": "default"})])
     claim = (await cell.claims.read("a"))["a"]
-    assert (claim.state, claim.group, claim.placements[0].counted) == ("active", "web", {"zone": "default"})
+    assert (claim.state, claim.server_group, claim.placements[0].counted) == ("active", "web", {"zone": "default"})
     assert list(await cell.claims.shelved_ids()) == []
 
 

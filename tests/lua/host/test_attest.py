@@ -105,7 +105,7 @@ async def test_work_that_the_store_has_forgotten_is_put_back(cell: CellStore, ra
     assert (answer.outcome, answer.drop) == (Outcome.OK, ())
     claim = (await cell.claims.read("a"))["a"]
     assert (claim.host, claim.state, claim.token, claim.digest) == ("h1", "active", placed.token, "digest")
-    assert (claim.project, claim.consumer, claim.amounts) == ("project", "consumer", {"VCPU": 2})
+    assert (claim.project, claim.consumer, claim.slots) == ("project", "consumer", {"VCPU": 2})
     assert (await claimed(raw, cell), await cell.hosts.claim_ids("h1"), dict(await cell.due.deadlines())) == (
         2,
         {"a"},
@@ -208,11 +208,11 @@ async def test_of_two_placings_the_later_one_has_its_amounts(cell: CellStore, ra
     newer = replace(held(placed, vcpu=5), token=later(placed.token))
     await cell.hosts.attest("h1", "", held=[newer])
     claim = (await cell.claims.read("a"))["a"]
-    assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
+    assert (claim.token, claim.slots, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
     await new_epoch(cell)
     await cell.hosts.attest("h1", "", held=[held(placed, vcpu=3)])
     claim = (await cell.claims.read("a"))["a"]
-    assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
+    assert (claim.token, claim.slots, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])

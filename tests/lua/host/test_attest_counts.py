@@ -69,7 +69,7 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell), await claimed(raw, cell)) == (ONE, 3, 1)
     claim = (await cell.claims.read("a"))["a"]
-    assert (claim.group, claim.counted, claim.amounts) == ("web", COUNTED, HELD_AMOUNTS)
+    assert (claim.server_group, claim.counted, claim.slots) == ("web", COUNTED, HELD_AMOUNTS)
     host = await fields_of(raw, cell.keys.host("h1"))
     assert (host["claims"], host.get("starting", "0")) == ("1", "0")
     entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]

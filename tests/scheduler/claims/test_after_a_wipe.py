@@ -43,7 +43,7 @@ async def is_on_h1(work: Work) -> None:
 
     await wait_until(is_so, timeout=30, what="it runs on h1 alone")
     claim = await work.scheduler.claims.get("mine")
-    assert (claim.amounts, claim.project, claim.owner, claim.consumer) == ({"VCPU": 2}, "web", "ann", "job")
+    assert (claim.slots, claim.project, claim.owner, claim.consumer) == ({"VCPU": 2}, "web", "ann", "job")
     await work.is_sound()
 
 

@@ -22,7 +22,7 @@ async def test_the_next_alternate_takes_it(clean_store: str) -> None:
         assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h1"})))
         now = await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)
-        assert (now.host, now.id, now.state) == ("h2", "mine", ClaimStatus.CLAIMED)
+        assert (now.host, now.claim_id, now.state) == ("h2", "mine", ClaimStatus.CLAIMED)
         assert "h0" not in await work.held()
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
@@ -49,7 +49,7 @@ async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:
             token = now.token
         with pytest.raises(NoValidHost) as refused:
             await work.scheduler.migrations.fail("mine", token)
-        assert refused.value.facts["claim_id"] == now.id
+        assert refused.value.facts["claim_id"] == now.claim_id
         assert await work.held() == {}
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
 
@@ -86,7 +86,7 @@ async def test_none_wanted_only_ends_it(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
         ended = await work.scheduler.migrations.fail("mine", found.token or "", ())
-        assert (ended.id, ended.state, ended.end_reason) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
+        assert (ended.claim_id, ended.state, ended.end_reason) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
         assert await work.held() == {}
 
 

@@ -29,7 +29,7 @@ async def mine(work: Work) -> Claim:
 
 async def fails(work: Work, claim: Claim, reason: str = "") -> None:
     """Have the claim's host report that it could not start the work."""
-    await work.store.claims.fail(claim.host, claim.id, claim.token, by_host=True, reason=reason)
+    await work.store.claims.fail(claim.host, claim.claim_id, claim.token, by_host=True, reason=reason)
 
 
 async def fails_until(work: Work, state: ClaimStatus) -> Claim:

@@ -37,11 +37,11 @@ async def raw(clean_store: str) -> AsyncIterator[Any]:
 
 
 def outcomes(page: Page[BulkResult]) -> dict[str, str]:
-    return {one.claim.id: str(one.outcome) for one in page.items}
+    return {one.claim.claim_id: str(one.outcome) for one in page.items}
 
 
 async def living(scheduler: Scheduler) -> set[str]:
-    return {one.id for one in (await scheduler.claims.list()).items}
+    return {one.claim_id for one in (await scheduler.claims.list()).items}
 
 
 async def test_all_of_a_project_are_released_and_no_other(scheduler: Scheduler, claims: list[str]) -> None:
@@ -79,7 +79,7 @@ async def test_claims_are_shelved_and_unshelved(scheduler: Scheduler, claims: li
     assert outcomes(await scheduler.bulk.shelve(WEB)) == dict.fromkeys("abc", "shelved")
     assert await living(scheduler) == {"d"}
     again, fresh = await scheduler.migrations.unshelve("a", 0)
-    assert (again.id, again.state, fresh) == ("a", ClaimStatus.CLAIMED, True)
+    assert (again.claim_id, again.state, fresh) == ("a", ClaimStatus.CLAIMED, True)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ async def test_filters_are_those_of_the_list(
     page = await scheduler.claims.list(
         wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell
     )
-    listed = {one.id for one in page.items}
-    assert {one.claim.id for one in found.items} == listed
+    listed = {one.claim_id for one in page.items}
+    assert {one.claim.claim_id for one in found.items} == listed
     assert ids is None or listed == ids
 
 
@@ -130,7 +130,7 @@ async def test_what_ends_meanwhile_is_a_result(
     monkeypatch.setattr(scheduler.claims, "page", list_then_change)
     found = await scheduler.bulk.shelve(WEB)
     assert outcomes(found) == {"a": "refused", "b": "refused", "c": "shelved"}
-    assert {one.claim.id: one.error.problem for one in found.items if one.error} == {
+    assert {one.claim.claim_id: one.error.problem for one in found.items if one.error} == {
         "a": "claim-state",
         "b": "stale-token",
     }
@@ -206,7 +206,7 @@ async def test_a_claim_that_is_being_moved_is_released_whole(clean_store: str, w
     async with at_work(clean_store, 4, 3) as work:
         await moving(work)
         found = await work.scheduler.bulk.release(wanted)
-        assert [(one.claim.id, one.outcome) for one in found.items] == [("mine", "ending")]
+        assert [(one.claim.claim_id, one.outcome) for one in found.items] == [("mine", "ending")]
         assert await work.held() == {"h0": ["mine"]}
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
@@ -318,7 +318,7 @@ async def test_pending_claims_come_first_in_pages(clean_store: str) -> None:
         pages, after = list[list[str]](), ""
         while True:
             page = await work.scheduler.claims.list(limit=1, after=after)
-            pages.append([one.id for one in page.items])
+            pages.append([one.claim_id for one in page.items])
             if page.next is None:
                 break
             after = page.next
@@ -332,8 +332,10 @@ async def test_shelved_claims_are_listed_in_pages_and_by_filter(scheduler: Sched
     await scheduler.bulk.shelve(WEB)
     first = await scheduler.claims.list(state=ListedState.SHELVED, limit=2)
     rest = await scheduler.claims.list(state=ListedState.SHELVED, limit=2, after=first.next or "")
-    assert ([one.id for one in (*first.items, *rest.items)], rest.next) == (["a", "b", "c"], None)
-    assert [one.id for one in (await scheduler.claims.page(replace(SHELVED, consumer="for-b"), 9, "")).items] == ["b"]
+    assert ([one.claim_id for one in (*first.items, *rest.items)], rest.next) == (["a", "b", "c"], None)
+    assert [one.claim_id for one in (await scheduler.claims.page(replace(SHELVED, consumer="for-b"), 9, "")).items] == [
+        "b"
+    ]
     assert not (await scheduler.claims.page(replace(SHELVED, project="db"), 9, "")).items
     await scheduler.migrations.unshelve("b")
     assert outcomes(await scheduler.bulk.release(SHELVED)) == {"a": "released", "c": "released"}
@@ -350,7 +352,7 @@ async def test_shelved_claims_are_unshelved_where_there_is_room(scheduler: Sched
     assert outcomes(await scheduler.bulk.unshelve(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
     found = await scheduler.bulk.unshelve(WEB)
     assert sorted(outcomes(found).values()) == ["refused", "refused", "unshelved"]
-    refused = {one.claim.id: one.error for one in found.items if one.error}
+    refused = {one.claim.claim_id: one.error for one in found.items if one.error}
     assert all(isinstance(error, NoValidHost) for error in refused.values())
     assert outcomes(await scheduler.bulk.unshelve(WEB)) == dict.fromkeys(refused, "refused")
     for wanted in (ClaimFilter(), ClaimFilter(state=ListedState.ACTIVE)):
@@ -363,7 +365,7 @@ async def test_what_is_being_shelved_is_not_shelved_yet(scheduler: Scheduler, cl
     await scheduler.claims.confirm("a", running.token)
     await scheduler.claims.shelve("a", running.token)
     assert not (await scheduler.claims.page(SHELVED, 9, "")).items
-    assert [one.id for one in (await scheduler.claims.list(state=ClaimStatus.ENDING)).items] == ["a"]
+    assert [one.claim_id for one in (await scheduler.claims.list(state=ClaimStatus.ENDING)).items] == ["a"]
 
 
 def test_filters_that_can_find_nothing_are_refused() -> None:

@@ -47,16 +47,16 @@ async def claims(work: Work) -> dict[str, Claim]:
 
 async def ends(work: Work, claim: Claim, end_reason: EndReason = EndReason.WORK_ENDED) -> None:
     """Have the host report that the work of a claim has ended, and that the claim ends with it."""
-    await work.store.claims.gone(claim.host, claim.id, claim.token, end_reason, {}, reason="no process 7 is left")
+    await work.store.claims.gone(claim.host, claim.claim_id, claim.token, end_reason, {}, reason="no process 7 is left")
 
 
 async def fails(work: Work, claim: Claim) -> None:
     """Have the host report that the work of a claim has failed, and that it is to be placed again."""
-    await work.store.claims.fail(claim.host, claim.id, claim.token, by_host=True, reason="no process 7 is left")
+    await work.store.claims.fail(claim.host, claim.claim_id, claim.token, by_host=True, reason="no process 7 is left")
 
 
 async def states(work: Work) -> dict[str, str]:
-    return {one.id: f"{one.state} {one.end_reason or ''}".strip() for one in (await claims(work)).values()}
+    return {one.claim_id: f"{one.state} {one.end_reason or ''}".strip() for one in (await claims(work)).values()}
 
 
 async def runs_again(work: Work) -> dict[str, Claim]:

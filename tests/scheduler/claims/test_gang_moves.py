@@ -63,7 +63,7 @@ async def now(work: Work, *ids: str) -> dict[str, str]:
     assert {one.state for one in claims} == {ClaimStatus.ACTIVE}
     assert {len(one.placements) for one in claims} == {1}
     await work.is_sound()
-    return {one.id: one.host for one in claims}
+    return {one.claim_id: one.host for one in claims}
 
 
 async def unmovable(work: Work, host: str) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ async def test_a_claim_moves(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         target, fresh = await work.scheduler.migrations.move("mine", claim.token)
-        assert (fresh, target.id, target.host, target.amounts) == (True, "mine", "h1", {"VCPU": 2})
+        assert (fresh, target.claim_id, target.host, target.slots) == (True, "mine", "h1", {"VCPU": 2})
         assert (target.project, target.consumer) == ("web", "job")
         assert (await work.scheduler.claims.get("mine")).host == "h0"
         assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
@@ -91,8 +91,8 @@ async def test_it_moves_again_and_keeps_its_id(clean_store: str) -> None:
             await work.scheduler.migrations.move("mine", claim.token, hosts=[host])
             await work.settle()
             claim = await work.scheduler.claims.get("mine")
-            assert (claim.host, claim.id, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
-        assert await work.held() == {"h0": [claim.id]}
+            assert (claim.host, claim.claim_id, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
+        assert await work.held() == {"h0": [claim.claim_id]}
         assert not await work.scheduler.claims.release("mine", claim.token)
         await work.settle()
         assert await work.held() == {}
@@ -154,7 +154,7 @@ async def test_a_target_that_fails_leaves_the_source_as_it_was(clean_store: str)
     async with at_work(clean_store, 4, 3, 2) as work:
         claim = await work.active(TWO)
         target, _ = await work.scheduler.migrations.move("mine", claim.token)
-        await work.store.claims.fail(target.host, target.id, target.token, by_host=True)
+        await work.store.claims.fail(target.host, target.claim_id, target.token, by_host=True)
         await work.sweep()
         now = await work.scheduler.claims.get("mine")
         assert (now.host, now.state, now.target, now.token) == ("h0", ClaimStatus.ACTIVE, None, claim.token)
@@ -219,7 +219,7 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
             await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
         await work.work()
         target, _ = await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
-        assert (target.host != first.host, target.amounts) == (True, {"VCPU": 2})
+        assert (target.host != first.host, target.slots) == (True, {"VCPU": 2})
 
 
 @pytest.mark.parametrize("related", [True, False])
@@ -238,7 +238,7 @@ async def test_what_does_not_know_its_relatives_does_not_move(clean_store: str, 
                 await work.scheduler.migrations.move(one.claim_id, one.token or "")
         else:
             target, _ = await work.scheduler.migrations.move(one.claim_id, one.token or "")
-            assert target.amounts == {"VCPU": 1}
+            assert target.slots == {"VCPU": 1}
 
 
 async def test_it_waits_for_room(clean_store: str) -> None:

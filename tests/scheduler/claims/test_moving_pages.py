@@ -56,10 +56,10 @@ async def rest(scheduler: Scheduler, after: str | None, wanted: ClaimFilter = WE
 async def test_a_claim_that_moves_to_a_host_that_was_passed_is_released(placed: Scheduler) -> None:
     first = await placed.bulk.release(WEB, force=True, limit=2)
     await move(placed, "e", "h1")
-    after, released = first.next, [one.claim.id for one in first.items]
+    after, released = first.next, [one.claim.claim_id for one in first.items]
     while after is not None:
         page = await placed.bulk.release(WEB, force=True, limit=2, after=after)
-        released += [one.claim.id for one in page.items]
+        released += [one.claim.claim_id for one in page.items]
         after = page.next
     assert sorted(released) == sorted(HOSTS)
     assert (await placed.claims.list(project="web")).items == ()
@@ -69,8 +69,8 @@ async def test_it_is_listed(placed: Scheduler) -> None:
     first = await placed.claims.page(WEB, 2, "")
     await move(placed, "e", "h1")
     found = [*first.items, *await rest(placed, first.next)]
-    assert sorted(one.id for one in found) == sorted(HOSTS)
-    assert [(one.id, one.host) for one in found][-1] == ("e", "h1")
+    assert sorted(one.claim_id for one in found) == sorted(HOSTS)
+    assert [(one.claim_id, one.host) for one in found][-1] == ("e", "h1")
 
 
 async def test_so_is_one_that_moves_again(placed: Scheduler) -> None:
@@ -80,9 +80,9 @@ async def test_so_is_one_that_moves_again(placed: Scheduler) -> None:
     await move(placed, "d", "h1")
     await move(placed, "e", "h1")
     second = await placed.claims.page(WEB, 2, first.next or "")
-    assert [one.id for one in second.items] == ["c", "d"]
+    assert [one.claim_id for one in second.items] == ["c", "d"]
     await move(placed, "e", "h0")
-    found = [one.id for one in await rest(placed, second.next)]
+    found = [one.claim_id for one in await rest(placed, second.next)]
     assert "e" in found
 
 
@@ -92,7 +92,7 @@ async def test_and_one_that_loses_its_place(placed: Scheduler) -> None:
     claim = await placed.claims.get("e")
     await placed._cells.named("c1").store.claims.fail("h3", "e", claim.token, by_host=True)
     later = await placed.claims.get("e")
-    found = [one.id for one in (*first.items, *await rest(placed, first.next))]
+    found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert ("e" in found) == later.is_live
     assert set(found) >= set("abcd")
 
@@ -123,7 +123,7 @@ async def test_what_does_not_move_comes_once(placed: Scheduler) -> None:
     first = await placed.claims.page(WEB, 2, "")
     await placed.claims.resize("a", (await placed.claims.get("a")).token, {}, {"VCPU": 2})
     await placed.select(Request({"VCPU": 1}, project="db", claim_ids=("other",)))
-    found = [one.id for one in (*first.items, *await rest(placed, first.next))]
+    found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert found == list(HOSTS)
 
 
@@ -141,7 +141,7 @@ async def test_a_claim_is_found_though_the_changes_are_no_longer_kept(placed: Sc
     await move(placed, "e", "h1")
     await placed._cells.refresh()
     placed._cells.named("c1").updater.recent.clear()
-    found = [one.id for one in (*first.items, *await rest(placed, first.next))]
+    found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert sorted(found) == sorted(HOSTS)
 
 
@@ -150,14 +150,14 @@ async def test_a_new_epoch_lists_all_claims_again(placed: Scheduler) -> None:
     first = await placed.claims.page(WEB, 2, "")
     cell = placed._cells.named("c1")
     await cell.store.raise_epoch(cell.updater.epoch)
-    found = [one.id for one in await rest(placed, first.next)]
+    found = [one.claim_id for one in await rest(placed, first.next)]
     assert sorted(found[-5:]) == sorted(HOSTS)
 
 
 async def test_the_next_of_a_former_release_is_understood(placed: Scheduler) -> None:
     """Nobody knows what has moved since, so all claims come once more in the end."""
     await move(placed, "e", "h1")
-    found = [one.id for one in await rest(placed, "h1:b")]
+    found = [one.claim_id for one in await rest(placed, "h1:b")]
     assert sorted(found[:-5]) == ["c", "d", "e"]
     assert sorted(found[-5:]) == sorted(HOSTS)
 

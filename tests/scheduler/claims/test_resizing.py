@@ -16,10 +16,10 @@ POOLS = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, "t", {"VCPU": 2, "numa0/PCPU"
 @pytest.mark.parametrize(
     ("slots", "resources", "left"),
     [
-        ({}, {"VCPU": 4}, {**POOLS.amounts, "VCPU": 4}),
-        ({}, {"VGPU": 2}, {**POOLS.amounts, "gpu0/VGPU": 2}),
-        ({}, {"DISK_GB": 5}, {**POOLS.amounts, "DISK_GB": 5}),
-        ({"numa1/PCPU": 3}, {}, {**POOLS.amounts, "numa1/PCPU": 3}),
+        ({}, {"VCPU": 4}, {**POOLS.slots, "VCPU": 4}),
+        ({}, {"VGPU": 2}, {**POOLS.slots, "gpu0/VGPU": 2}),
+        ({}, {"DISK_GB": 5}, {**POOLS.slots, "DISK_GB": 5}),
+        ({"numa1/PCPU": 3}, {}, {**POOLS.slots, "numa1/PCPU": 3}),
         ({"numa1/PCPU": 0}, {"VCPU": 0}, {"numa0/PCPU": 1, "gpu0/VGPU": 1}),
     ],
 )
@@ -47,7 +47,7 @@ async def test_a_claim_grows_and_shrinks(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
         grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})
-        assert (grown.amounts, grown.token != token) == ({"VCPU": 6}, True)
+        assert (grown.slots, grown.token != token) == ({"VCPU": 6}, True)
         assert (await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})).token == grown.token
         with pytest.raises(StaleToken):
             await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 1})
@@ -139,10 +139,10 @@ async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: s
     async with at_work(clean_store, 8) as work:
         claim = await work.active(Request({"VCPU": 4}, claim_ids=("mine",)))
         now = await work.scheduler.claims.resize("mine", claim.token, {"VCPU": 2}, {})
-        assert (now.amounts, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
+        assert (now.slots, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
         await work.store.claims.resized("h0", "mine", now.token, {"VCPU": 2})
         done = await work.scheduler.claims.get("mine")
-        assert (done.amounts, done.resizing_to) == ({"VCPU": 2}, {})
+        assert (done.slots, done.resizing_to) == ({"VCPU": 2}, {})
 
 
 async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: str) -> None:
@@ -150,6 +150,6 @@ async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: s
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
         grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 5})
         target, _ = await work.scheduler.migrations.move("mine", grown.token)
-        assert (target.host, target.amounts) == ("h2", {"VCPU": 5})
+        assert (target.host, target.slots) == ("h2", {"VCPU": 5})
         with pytest.raises(ClaimState, match="placed elsewhere"):
             await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 6})

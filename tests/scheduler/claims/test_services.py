@@ -32,7 +32,7 @@ async def test_claims_are_listed_in_pages_and_by_filter(scheduler: Scheduler) ->
     after: str | None = ""
     while after is not None:
         page = await scheduler.claims.list(limit=2, after=after)
-        seen += [(one.host, one.id) for one in page.items]
+        seen += [(one.host, one.claim_id) for one in page.items]
         after = page.next
     assert seen == sorted(seen)
     assert len(seen) == 7
@@ -239,7 +239,7 @@ async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_stor
         await raw.hset(cell.keys.claim("mine"), "amount.VCPU", "much")
     assert len((await scheduler.hosts.list()).items) == 3
     assert (await scheduler.hosts.get("h2")).slots["VCPU"].free < 0
-    assert (await scheduler.claims.get("mine")).amounts == {"VCPU": 0}
+    assert (await scheduler.claims.get("mine")).slots == {"VCPU": 0}
     found = {one.thing for one in (await scheduler.audit()).problems if one.invariant != REPLICA}
     assert found == {"h1 VCPU", "h2 VCPU"}
 
@@ -268,7 +268,7 @@ async def test_a_claim_shows_why_it_failed_and_not_why_another_by_its_id_did(
     shown = await scheduler.claims.get("mine")
     assert shown.reason is not None
     assert (shown.reason.text, shown.reason.token) == ("no process 7 is left", claim.token)
-    listed = {one.id: one.reason for one in (await scheduler.claims.list()).items}
+    listed = {one.claim_id: one.reason for one in (await scheduler.claims.list()).items}
     assert listed == {"mine": shown.reason, "other": None}
     async with raw_client(clean_store) as raw:
         await raw.hset(store.keys.reason("mine"), "at_ms", str((claim.claimed_at_ms or 0) - 1))

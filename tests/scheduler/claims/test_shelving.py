@@ -24,7 +24,7 @@ async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
         assert (shelved.state, shelved.end_reason, await work.held()) == (ClaimStatus.ENDED, EndReason.SHELVED, {})
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h0"})))
         back, fresh = await work.scheduler.migrations.unshelve("mine")
-        assert (back.host, back.id, back.amounts, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
+        assert (back.host, back.claim_id, back.slots, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
         again, fresh = await work.scheduler.migrations.unshelve("mine")
         assert (again.token, fresh) == (back.token, False)
         await work.settle()
@@ -56,7 +56,7 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
             await work.scheduler.migrations.unshelve("mine")
         await work.scheduler.claims.release(other.claim_id or "")
         back, _ = await work.scheduler.migrations.unshelve("mine")
-        await work.store.claims.fail(back.host, back.id, back.token, by_host=True)
+        await work.store.claims.fail(back.host, back.claim_id, back.token, by_host=True)
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.SHELVED
         again, fresh = await work.scheduler.migrations.unshelve("mine")
@@ -75,7 +75,7 @@ async def test_what_was_active_after_it_was_unshelved_can_fail(clean_store: str)
         await work.scheduler.migrations.unshelve("mine")
         await work.work()
         back = await work.scheduler.claims.get("mine")
-        await work.store.claims.fail(back.host, back.id, back.token, by_host=True)
+        await work.store.claims.fail(back.host, back.claim_id, back.token, by_host=True)
         cell = work.scheduler._cells.named("c1")
         with pytest.raises(NoValidHost):
             await work.scheduler.migrations.place_again(cell, await work.scheduler.claims.get("mine"))
@@ -105,7 +105,7 @@ async def test_what_is_released_before_its_new_place_is_active_is_not_shelved_ag
         await work.settle()
         back, _ = await work.scheduler.migrations.unshelve("mine")
         if not is_claimed:
-            await work.store.claims.accept(back.host, back.id, back.token, 60)
+            await work.store.claims.accept(back.host, back.claim_id, back.token, 60)
         assert await work.scheduler.claims.release("mine") is is_claimed
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
@@ -158,7 +158,7 @@ async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(
         claim = await work.active(TWO)
         await work.scheduler.migrations.move("mine", claim.token)
         shelved = await work.scheduler.claims.shelve("mine", claim.token)
-        assert (shelved.id, shelved.state, shelved.end_reason) == ("mine", ClaimStatus.ENDING, EndReason.SHELVED)
+        assert (shelved.claim_id, shelved.state, shelved.end_reason) == ("mine", ClaimStatus.ENDING, EndReason.SHELVED)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED

@@ -62,7 +62,7 @@ async def test_a_plain_drain_moves_nothing(clean_store: str) -> None:
         claim = await work.active(Request({"VCPU": 1}))
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING)
         await work.settle()
-        assert await work.held() == {"h0": [claim.id]}
+        assert await work.held() == {"h0": [claim.claim_id]}
 
 
 async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back(clean_store: str) -> None:
@@ -76,7 +76,7 @@ async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back
         await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         await work.settle()
         now = await work.scheduler.claims.get("one")
-        assert (now.host, now.id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
+        assert (now.host, now.claim_id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
         assert not await work.store.hosts.claim_ids("h0")
         assert (await work.scheduler.hosts.get("h0")).draining == "evacuate"
         assert [one.id for one in dead.held.values()] == ["one"]
@@ -117,7 +117,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         assert (await claims.get("gone")).end_reason is EndReason.RELEASED
         assert (await claims.get("shelved")).end_reason is EndReason.SHELVED
         now = await claims.get("moved")
-        assert (now.host, now.state, now.id) == ("h1", ClaimStatus.ACTIVE, "moved")
+        assert (now.host, now.state, now.claim_id) == ("h1", ClaimStatus.ACTIVE, "moved")
 
         async def is_free() -> bool:
             await work.sweep()
@@ -450,7 +450,7 @@ async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_togethe
         claims = [await work.scheduler.claims.get(one.claim_id or "") for one in found.selections]
         assert {one.state for one in claims} == {ClaimStatus.ACTIVE}
         assert len({one.host for one in claims}) == 1
-        assert [one.amounts["VCPU"] for one in claims] == [4, 1, 1]
+        assert [one.slots["VCPU"] for one in claims] == [4, 1, 1]
         await work.is_sound()
 
 

@@ -24,7 +24,7 @@ async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler
             H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2}, digest="d")]
         )
         claim = (await cell.claims.read(["mine"]))["mine"]
-    assert (claim.amounts, claim.resizing_to) == ({"VCPU": 2}, {})
+    assert (claim.slots, claim.resizing_to) == ({"VCPU": 2}, {})
 
 
 async def test_local_work_that_comes_back_under_its_id_is_claimed_again(scheduler: Scheduler) -> None:

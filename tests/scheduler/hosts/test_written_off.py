@@ -31,7 +31,7 @@ async def test_a_move_to_a_host_that_was_written_off_ends_with_its_lease(clean_s
     async with at_work(clean_store, 4, 4, 4) as work, raw_client(clean_store) as raw:
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("mine",)))
         target, _ = await work.scheduler.migrations.move("mine", claim.token)
-        await work.store.claims.accept(target.host, target.id, target.token, 60)
+        await work.store.claims.accept(target.host, target.claim_id, target.token, 60)
         await work.scheduler.hosts.lost(target.host, force=True)
         await raw.hset(work.store.keys.claim("mine"), f"placement.{target.placed}.expires_at_ms", 1)
         await raw.zadd(work.store.keys.deadlines, {"mine": 1})

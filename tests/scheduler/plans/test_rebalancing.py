@@ -76,7 +76,7 @@ def test_moves_that_made_no_room_in_time_are_left_out(aim: Aim, monkeypatch: pyt
         if len(moved) == 2:
             raise TooMuchWork("moving", 1.0)
         made = move(self, claim, *rest, **more)
-        moved.extend([claim.id] if made else [])
+        moved.extend([claim.claim_id] if made else [])
         return made
 
     monkeypatch.setattr(Mover, "move", until_late)
@@ -147,14 +147,14 @@ def test_claims_that_the_ordinary_move_refuses_are_not_considered() -> None:
         "free": claim("a", SMALL, 4),
     }
     mover = Mover(copy(archive(FLEET, others=others, requests=(SMALL,))), 5)
-    assert [one.id for one in mover.on("a")] == ["free"]
+    assert [one.claim_id for one in mover.on("a")] == ["free"]
     assert mover.on("b") == []
 
 
 def test_claims_that_wait_get_room() -> None:
     waits = claim("", LARGE, 9, {}, state="ended", retry_root="1-a.9", retry_from="1-a.9")
     one = archive(FLEET, USED, {"waits": {**waits, "host": "a", "end_reason": "failed"}}, requests=(LARGE,))
-    assert [claim.id for claim in copy(one).pending()] == ["waits"]
+    assert [claim.claim_id for claim in copy(one).pending()] == ["waits"]
     found = plans(one).rebalance(Aim.WAITING, 10)
     assert (found.before, found.after, found.goal, len(found.moves)) == (0, 1, 1, 1)
     question = RebalanceQuestion(Aim.WAITING, 10, waiting=(LARGE, Request({"VCPU": 100})))

@@ -72,7 +72,7 @@ async def test_the_first_move_that_fails_ends_the_rest(clean_store: str) -> None
             claims.append(await work.scheduler.claims.get(name))
         source = claims[0].host
         target = "h1" if source == "h0" else "h0"
-        moves = [Move(one.id, "", one.token, source, target, "") for one in claims]
+        moves = [Move(one.claim_id, "", one.token, source, target, "") for one in claims]
         stale = Move("two", "", claims[0].token, source, target, "")
         done = await applied(work, [moves[0], stale, moves[2]])
         assert [one.claim_id for one in done] == ["one", "two"]

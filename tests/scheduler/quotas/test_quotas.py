@@ -190,10 +190,10 @@ async def test_a_resize_takes_before_and_releases_after(scheduler: Scheduler) ->
         await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 7})
     grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 6})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
-    await cell.store.claims.accept(one.host, grown.id, grown.token, 3600)
-    shrunk = await scheduler.claims.resize(grown.id, grown.token, {}, {"VCPU": 1})
+    await cell.store.claims.accept(one.host, grown.claim_id, grown.token, 3600)
+    shrunk = await scheduler.claims.resize(grown.claim_id, grown.token, {}, {"VCPU": 1})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
-    await cell.store.claims.resized(one.host, shrunk.id, shrunk.token, {"VCPU": 1}, ())
+    await cell.store.claims.resized(one.host, shrunk.claim_id, shrunk.token, {"VCPU": 1}, ())
     assert await used(scheduler) == {"VCPU": 1, "claims": 1}
 
 

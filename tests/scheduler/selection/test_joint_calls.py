@@ -73,11 +73,11 @@ async def test_requests_that_ask_for_the_same_share_a_call(scheduler: Scheduler,
     ids = [str(one.claim_id) for one in answers]
     assert len(set(ids)) == 6
     await scheduler.claims.release(ids[0])
-    claims = {one.id: one for one in (await scheduler.claims.list()).items}
+    claims = {one.claim_id: one for one in (await scheduler.claims.list()).items}
     assert set(claims) == set(ids[1:])
     assert {(one.gang, one.state) for one in claims.values()} == {("", ClaimStatus.CLAIMED)}
     assert {(one.claim_id, one.token, one.host) for one in answers[1:]} == {
-        (one.id, one.token, one.host) for one in claims.values()
+        (one.claim_id, one.token, one.host) for one in claims.values()
     }
 
 
@@ -108,7 +108,7 @@ async def test_requests_of_different_owners_are_claimed_by_themselves(scheduler:
     requests = [Request(ONE, owner=owner) for owner in ("alice", "bob", "alice", "")]
     answers = placed(await select_all(scheduler, *requests))
     assert sorted(members) == [1, 1, 2]
-    claims = {one.id: one.owner for one in (await scheduler.claims.list()).items}
+    claims = {one.claim_id: one.owner for one in (await scheduler.claims.list()).items}
     assert [claims[str(one.claim_id)] for one in answers] == ["alice", "bob", "alice", ""]
 
 

@@ -128,7 +128,7 @@ async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
-        await store.claims.fail("h0", claim.id, claim.token, by_host=True)
+        await store.claims.fail("h0", claim.claim_id, claim.token, by_host=True)
         async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed, match="failed on h0"):
                 await task
@@ -141,7 +141,7 @@ async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> 
         task = asyncio.create_task(scheduler.select(gang))
         failing = await one_claim(store, "h1")
         await first.work()
-        await store.claims.fail("h1", failing.id, failing.token, by_host=True)
+        await store.claims.fail("h1", failing.claim_id, failing.token, by_host=True)
         async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed):
                 await task
@@ -188,11 +188,11 @@ async def test_a_caller_who_goes_away_is_undone(
         claim = await one_claim(store, "h0")
         if is_active:
             # The host has confirmed, and the caller goes away before it gets the reply.
-            await store.claims.confirm("h0", claim.id, claim.token)
+            await store.claims.confirm("h0", claim.claim_id, claim.token)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        await wait_until(lambda: _given_back(store, claim.id), what="it is given back")
+        await wait_until(lambda: _given_back(store, claim.claim_id), what="it is given back")
 
 
 async def _given_back(store: CellStore, claim_id: str) -> bool:
@@ -206,7 +206,7 @@ async def test_a_caller_who_goes_away_is_undone_where_his_claim_has_found_anothe
 ) -> None:
     async with at_work(clean_store, 4, 4) as work:
         task, claim = await waited_for(work, replace(ACTIVE, claim_ids=ids))
-        assert (await work.scheduler.migrations.fail(claim.id, claim.token)).host == "h1"
+        assert (await work.scheduler.migrations.fail(claim.claim_id, claim.token)).host == "h1"
         await end(task)
         await work.scheduler._selector._until_active.stop()
         await work.settle()
@@ -218,7 +218,7 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
         first, claim = await waited_for(work, asked)
-        target = await work.scheduler.migrations.fail(claim.id, claim.token)
+        target = await work.scheduler.migrations.fail(claim.claim_id, claim.token)
         call_id = (await work.store.audit.claim_hashes(["mine"]))["mine"]["call_id"]
         second = asyncio.create_task(work.scheduler.select(asked))
 
@@ -271,7 +271,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
             [again] = (await work.scheduler.select(asked)).selections
         assert found == again
         assert (found.claim_id, found.host, found.token) == ("mine", "h1", target.token)
-        assert await work.held() == {"h1": [target.id]}
+        assert await work.held() == {"h1": [target.claim_id]}
 
 
 async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> None:
@@ -305,9 +305,9 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
                 target, _ = await work.scheduler.migrations.move(
                     claim_id, (await work.scheduler.claims.get("mine")).token
                 )
-                await work.store.claims.accept("h1", target.id, target.token, 60)
+                await work.store.claims.accept("h1", target.claim_id, target.token, 60)
                 if is_active:
-                    await work.store.claims.confirm("h1", target.id, target.token)
+                    await work.store.claims.confirm("h1", target.claim_id, target.token)
                     await work.sweep()
             return await release(host, claim_id, *more, **named)
 
@@ -401,12 +401,12 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         claim = await one_claim(store, "h0")
         await waits(scheduler)
         [entry] = await store.hosts.inbox("h0")
-        await store.claims.accept("h0", claim.id, claim.token, 60, entry.entry_id)
+        await store.claims.accept("h0", claim.claim_id, claim.token, 60, entry.entry_id)
         epoch, updater = await new_epoch(store), scheduler._cells.named("c1").updater
         words = scheduler._tasks["c1"].confirmations
         await wait_until(lambda: updater.epoch == epoch and not words._to_reread, what="the snapshot told nothing")
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
-        host.held[claim.id] = host.holding(claim)
+        host.held[claim.claim_id] = host.holding(claim)
         await speak_all([host])
         async with asyncio.timeout(patience_s(30)):
             assert (await task).selections[0].state is ClaimStatus.ACTIVE
@@ -457,8 +457,8 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         await first.work()
         kept = await one_claim(store, "h0")
         assert kept.on_exit is OnExit.KEEP
-        [waiting] = scheduler._tasks["c1"].confirmations._waits[kept.id]
-        await store.claims.work_ended("h0", kept.id, kept.token, "no process 7 is left")
+        [waiting] = scheduler._tasks["c1"].confirmations._waits[kept.claim_id]
+        await store.claims.work_ended("h0", kept.claim_id, kept.token, "no process 7 is left")
         await scheduler._cells.catch_up()
         assert not waiting.done.is_set()
         await second.work()

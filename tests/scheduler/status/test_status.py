@@ -205,7 +205,7 @@ async def test_what_hosts_that_are_down_cannot_stop_does_not_hide_why_another_on
     await ending(watched.store, "web", "h1")
     await watched.lapse("h2")
     for claim in (await watched.store.claims.read(["older", "web"])).values():
-        await watched.store.claims.stop_failed(claim.host, claim.id, claim.token, f"{claim.id} is busy")
+        await watched.store.claims.stop_failed(claim.host, claim.claim_id, claim.token, f"{claim.claim_id} is busy")
     (problem,) = (one for one in (await watched.status()).problems if one.kind == "ending")
     assert problem.detail.endswith(": it could not be stopped: web is busy")
 

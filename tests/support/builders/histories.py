@@ -166,8 +166,8 @@ class Histories:
         """Resize the work of a placement, and report it; the journal comes first."""
         entry.token, entry.record = view.token, record_of(view)
         if view.resizing_to:
-            await self.cell.claims.resized(agent.name, view.id, view.token, view.resizing_to)
-            found = await self.read(view.id)
+            await self.cell.claims.resized(agent.name, view.claim_id, view.token, view.resizing_to)
+            found = await self.read(view.claim_id)
             now = found.at(view.token) if found else None
             entry.record = record_of(now) if now else entry.record
 

@@ -78,7 +78,7 @@ class PlainHost:
         """Return a claim as the journal has it once its work runs."""
         placement = next(one for one in claim.placements if one.token == claim.token)
         return JournaledClaim(
-            claim.id, claim.token, placement.placed, placement.root, ClaimStatus.ACTIVE, record_of(claim)
+            claim.claim_id, claim.token, placement.placed, placement.root, ClaimStatus.ACTIVE, record_of(claim)
         )
 
     def _forget(self, placed: str) -> None:

@@ -126,7 +126,14 @@ class World:
 def _places_of(claim: Claim) -> list[Place]:
     """Return the places of a claim: it counts with each of its placements."""
     return [
-        Place(one.host, one.amounts, one.state in ("claimed", "starting"), claim.group, one.counted, id=claim.id)
+        Place(
+            one.host,
+            one.slots,
+            one.state in ("claimed", "starting"),
+            claim.server_group,
+            one.counted,
+            id=claim.claim_id,
+        )
         for one in claim.placements
     ]
 

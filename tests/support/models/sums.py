@@ -114,7 +114,7 @@ def _usage(claim: Claim) -> Counter[str]:
     usage: Counter[str] = Counter()
     for one in claim.placements:
         usage |= Counter({"claims": 1})
-        usage |= sum((Counter({split_slot(slot)[1]: amount}) for slot, amount in one.amounts.items()), Counter[str]())
+        usage |= sum((Counter({split_slot(slot)[1]: amount}) for slot, amount in one.slots.items()), Counter[str]())
     return usage
 
 

@@ -45,14 +45,17 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model import AcceptedClaim, Aggregate, Quota, Request, ServerGroup
+from redsched.model.record import adapter
+from redsched.model.records.bulk import BulkPage
 from redsched.model.records.capacity import Capacity
 from redsched.model.records.declared import Usage
+from redsched.model.records.explanations import Explanation
 from redsched.model.records.hosts import DrainProgress
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.model.records.selections import Selections
 from redsched.model.records.status import StatusReport
 from redsched.schema import examples, requests, responses
 from redsched.schema.pages import PAGES
-from redsched.schema.parsing import adapter
 from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
@@ -171,11 +174,14 @@ RECORDS: tuple[Any, ...] = (
     AcceptedClaim,
     AddingPlan,
     Applied,
+    BulkPage,
     Capacity,
     CapacityPlan,
     DrainProgress,
+    Explanation,
     LeavingPlan,
     RebalancePlan,
+    Selections,
     StatusReport,
     Usage,
     *(one.record for one in PAGES),

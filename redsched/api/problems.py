@@ -20,8 +20,8 @@ from redsched.api.access.callers import caller_of
 from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import Forbidden, InvalidRequest, PreconditionFailed, RedschedError, Unavailable
+from redsched.problems import members
 from redsched.schema.parsing import invalid, shown_text
-from redsched.schema.problem import members
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -7,9 +7,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from redsched.model.claims import AcceptedClaim, Claim
+from redsched.model.record import adapter
 from redsched.model.records.pages import Page
 from redsched.schema.pages import PageOf
-from redsched.schema.parsing import adapter
 
 T = TypeVar("T")
 

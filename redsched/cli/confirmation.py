@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,7 +14,8 @@ from redsched.cli.formats import wrapped
 from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
-from redsched.scheduler import BulkResult, Page
+from redsched.model.records.bulk import BulkPage, BulkResult
+from redsched.scheduler import Page
 from redsched.scheduler.status.wording import counted, named
 
 NOT_CONFIRMED = 130
@@ -43,12 +44,12 @@ def ask(yes: bool, consequence: Callable[[], str]) -> None:
         raise typer.Exit(NOT_CONFIRMED)
 
 
-def claims_that(where: Where, dry_run: Callable[[Fleet], Awaitable[Page[BulkResult]]], what: str) -> str:
+def claims_that(where: Where, dry_run: Callable[[Fleet], Awaitable[BulkPage]], what: str) -> str:
     """Return how many claims a verb would change, what happens to them, and which they are; '' if there are none."""
 
-    async def selected(fleet: Fleet) -> Page[Claim]:
+    async def selected(fleet: Fleet) -> Page[BulkResult]:
         page = await dry_run(fleet)
-        return Page(tuple(one.claim for one in page.items), page.next)
+        return Page(page.results, page.next)
 
     found = _matching(where, selected)
     return f"{found.number} {what}: {found.summary}" if found else ""
@@ -83,7 +84,7 @@ class _Matching(NamedTuple):
     summary: str
 
 
-def _matching(where: Where, read: Callable[[Fleet], Awaitable[Page[Claim]]]) -> _Matching | None:
+def _matching(where: Where, read: Callable[[Fleet], Awaitable[Page[Any]]]) -> _Matching | None:
     """Return how many claims are read, and which; None if there are none."""
     page = with_fleet(where, read, read_only=True)
     if not page.items:
@@ -91,7 +92,7 @@ def _matching(where: Where, read: Callable[[Fleet], Awaitable[Page[Claim]]]) -> 
     return _Matching(f"{'at least ' if page.next else ''}{counted(len(page.items), 'claim')}", _summary(page.items))
 
 
-def _summary(claims: Sequence[Claim]) -> str:
+def _summary(claims: Sequence[Claim | BulkResult]) -> str:
     """Return the first ids, and the numbers by project: `a, b and 7 more (5 of web, 4 without a project)`."""
     projects = Counter(one.project for one in claims)
     parts = [

@@ -53,7 +53,7 @@ async def _kept(fleet: Fleet, facts: Mapping[str, Any]) -> list[str]:
         if host:
             of = (await fleet.hosts.get(host)).kept_for
             kept = replace(kept, request=of.request, project=of.project)
-    return [f"{host or 'the nearest host'} has {tables.amounts(kept.amounts)} {kept.text}"]
+    return [f"{host or 'the nearest host'} has {tables.amounts(kept.slots)} {kept.text}"]
 
 
 async def closed(fleet: Fleet, hosts: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from redsched.client.async_client import AsyncClient
 from redsched.client.changes import ChangeEvent
 from redsched.client.client import Client
 from redsched.client.exchange import Call
-from redsched.client.results import ClaimedPlace, ClaimedPlaces, Event
+from redsched.client.results import Event
+from redsched.model.records.selections import ClaimedPlace, ClaimedPlaces
 
 __all__ = ["AsyncClient", "Call", "ChangeEvent", "ClaimedPlace", "ClaimedPlaces", "Client", "Event"]

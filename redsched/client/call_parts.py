@@ -12,10 +12,10 @@ import httpx
 from redsched.client.exchange import Call, Query, Read
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.record import adapter
 from redsched.model.records.pages import Page
 from redsched.model.validation import check_name
 from redsched.schema.pages import PageOf
-from redsched.schema.parsing import adapter
 
 T = TypeVar("T")
 Model = TypeVar("Model")

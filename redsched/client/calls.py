@@ -20,17 +20,17 @@ from redsched.client.call_parts import (
     request_of,
 )
 from redsched.client.exchange import Call
-from redsched.client.results import ClaimedPlaces, Event, EventPage
+from redsched.client.results import Event, EventPage
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, Request
 from redsched.model.records.declared import QuotaView, Usage, UsageRow
+from redsched.model.records.explanations import Explanation
 from redsched.model.records.hosts import HostView
+from redsched.model.records.selections import ClaimedPlaces, Selections
 from redsched.schema.pages import CLAIMS, HOSTS, QUOTAS
 from redsched.schema.responses import (
     AboutAnswer,
     EndingAnswer,
-    ExplanationAnswer,
-    SelectionsAnswer,
 )
 
 CONFIRM_MARGIN_S = 5
@@ -63,19 +63,19 @@ def select(request: Asked, idempotency_key: str = "", **fields: Any) -> Call[Cla
     )
 
 
-def dry_run(request: Asked, **fields: Any) -> Call[SelectionsAnswer]:
+def dry_run(request: Asked, **fields: Any) -> Call[Selections]:
     """Return what `select` would select now, without claiming. The arguments are those of `select`."""
     body = {**request_of(request, fields).body(), "claim": False}
-    return Call("POST", "/v1/selections", reader(SelectionsAnswer), body=body, is_repeatable=True)
+    return Call("POST", "/v1/selections", reader(Selections), body=body, is_repeatable=True)
 
 
-def explain(request: Asked, hosts: Names = (), **fields: Any) -> Call[ExplanationAnswer]:
+def explain(request: Asked, hosts: Names = (), **fields: Any) -> Call[Explanation]:
     """Explain a selection without writing: why hosts do not fit, with every check of these hosts.
 
     The request is given as to `select`.
     """
     body = request_of(request, fields).body()
-    return Call("POST", "/v1/explain", reader(ExplanationAnswer), query(host=hosts), body, is_repeatable=True)
+    return Call("POST", "/v1/explain", reader(Explanation), query(host=hosts), body, is_repeatable=True)
 
 
 def get_claim(claim_id: str) -> Call[Claim]:

@@ -26,8 +26,9 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from redsched.problems import ERRORS
 from redsched.rest.endpoint import TokenFile
-from redsched.rest.problems import ERRORS, problem_of, reason_of
+from redsched.rest.problems import problem_of, reason_of
 
 T = TypeVar("T")
 

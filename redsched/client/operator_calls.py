@@ -8,6 +8,7 @@ import httpx
 from redsched.client.call_parts import Names, Pages, listed, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
+from redsched.model.records.bulk import BulkPage, BulkResult
 from redsched.model.records.capacity import Capacity, CapacityRow
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
@@ -15,8 +16,6 @@ from redsched.model.records.status import StatusReport
 from redsched.schema.pages import AGGREGATES, SERVER_GROUPS, SHARED_POOLS
 from redsched.schema.responses import (
     AcceptedAnswer,
-    BulkAnswer,
-    BulkClaimAnswer,
 )
 
 PLAN_S = 120.0
@@ -81,22 +80,22 @@ def remove_host(host: str, force: bool = False, cell: str = "") -> Call[None]:
     return Call("DELETE", path_of("hosts", host), _nothing, query(force=force, cell=cell))
 
 
-def bulk_release(*, force: bool = False, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+def bulk_release(*, force: bool = False, dry_run: bool = False, **filters: Names) -> Pages[BulkResult]:
     """Release all claims that match the filters of `list_claims`, a page at a time."""
     return _bulk("DELETE", "/v1/claims", filters, force=force, dry_run=dry_run)
 
 
-def bulk_renew(lease_s: int, *, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+def bulk_renew(lease_s: int, *, dry_run: bool = False, **filters: Names) -> Pages[BulkResult]:
     """Renew the leases of all claims that match the filters of `list_claims`, a page at a time."""
     return _bulk("POST", "/v1/claims/renew", filters, lease_s=lease_s, dry_run=dry_run)
 
 
-def bulk_shelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+def bulk_shelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkResult]:
     """Shelve all claims that match the filters of `list_claims`, a page at a time."""
     return _bulk("POST", "/v1/claims/shelve", filters, dry_run=dry_run)
 
 
-def bulk_unshelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+def bulk_unshelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkResult]:
     """Place all shelved claims that match the filters of `list_claims` again, a page at a time."""
     return _bulk("POST", "/v1/claims/unshelve", filters, dry_run=dry_run)
 
@@ -228,9 +227,9 @@ def _host_verb(host: str, verb: str, cell: str, **body: Any) -> Call[None]:
     return Call("POST", url, read, query(cell=cell), body=given or None, is_repeatable=True)
 
 
-def _bulk(method: str, path: str, filters: Mapping[str, Names], **given: int | bool) -> Pages[BulkClaimAnswer]:
+def _bulk(method: str, path: str, filters: Mapping[str, Names], **given: int | bool) -> Pages[BulkResult]:
     asked = query(**filters, **given, limit=1000)
-    return pages(path, asked, BulkAnswer, lambda page: page.results, method=method)
+    return pages(path, asked, BulkPage, lambda page: page.results, method=method)
 
 
 def _plan(kind: str, read: Any, **body: Any) -> Call[Any]:

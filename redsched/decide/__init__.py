@@ -3,35 +3,16 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from redsched.decide.result import (
-    Check,
-    ClosedHost,
-    Decision,
-    Explanation,
-    HostCheck,
-    Miss,
-    Place,
-    PlacesMiss,
-    RankedHost,
-    ReasonCount,
-)
+from redsched.decide.result import Decision, Place
 
 if TYPE_CHECKING:
     from redsched.decide.decider import Decider
     from redsched.decide.scoring.demand import taken_by
 
 __all__ = [
-    "Check",
-    "ClosedHost",
     "Decider",
     "Decision",
-    "Explanation",
-    "HostCheck",
-    "Miss",
     "Place",
-    "PlacesMiss",
-    "RankedHost",
-    "ReasonCount",
     "taken_by",
 ]
 

@@ -35,7 +35,7 @@ from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin
 from redsched.decide.profile import RequestProfile
 from redsched.decide.remembered import Remembered
 from redsched.decide.reserving import Wait, wait_for, worth_waiting_for
-from redsched.decide.result import Decision, Explanation, Miss, Place
+from redsched.decide.result import Decision, Place
 from redsched.decide.room import HostRoom, counts_by_host, rooms
 from redsched.decide.scoring.spared import Spared
 from redsched.decide.scoring.stranding import STRANDING
@@ -43,6 +43,7 @@ from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Claim, HostLimit, Request
+from redsched.model.records.explanations import Explanation, Miss
 from redsched.settings import Settings
 
 T = TypeVar("T")

@@ -26,13 +26,13 @@ from redsched.decide.host_rules import HostRules
 from redsched.decide.pick import best_of_all
 from redsched.decide.pool_assignments import PoolAssignments
 from redsched.decide.pools import PoolDemand, demand_on, given_by_roots, is_plain
-from redsched.decide.result import Place, ReasonCount
+from redsched.decide.result import Place
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score, scores
 from redsched.decide.scoring.weigher import Peers, Score, Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.decide.work_limit import TooMuchWork, check_work
-from redsched.model import Amounts, Candidate, Request
+from redsched.model import Amounts, Candidate, ReasonCount, Request
 
 Verified = tuple[Entry, Candidate]
 """A row in the order, and the best candidate that its host offers."""

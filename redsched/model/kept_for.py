@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from redsched.model.claims import Amounts
+from pydantic import Field
+
+from redsched.model.records.fields import Numbers
 
 UNNAMED = "kept for a request that waits"
 """The end of texts that go to callers who may not know the request; `named` replaces it for those who may."""
@@ -12,14 +14,14 @@ UNNAMED = "kept for a request that waits"
 
 @dataclass(frozen=True, slots=True)
 class KeptFor:
-    """Amounts by slot that other claims do not get, free or not. `request` and `project`: whose they are; '' if hidden.
+    """What a host keeps for a request that waits for room: other claims do not get it, free or not."""
 
-    A request is named by the claim id that it asks for, else by its request id, else by that of its reservation.
-    """
-
-    amounts: Amounts = field(default_factory=dict)
-    request: str = ""
-    project: str = ""
+    slots: Annotated[Numbers, Field(description="The amounts by slot.")] = field(default_factory=dict)
+    request: Annotated[
+        str,
+        Field(description="The claim id it asks for, else its request id or reservation; empty for those of others."),
+    ] = ""
+    project: Annotated[str, Field(description="Its project; likewise.")] = ""
 
     @property
     def text(self) -> str:
@@ -34,12 +36,12 @@ class KeptFor:
 
     def seen_by(self, projects: Collection[str]) -> "KeptFor":
         """Return it as a caller with these projects may see it."""
-        return self if self.project in projects else KeptFor(self.amounts)
+        return self if self.project in projects else KeptFor(self.slots)
 
 
 def fact_of(kept: KeptFor) -> dict[str, Any]:
     """Return it as facts of errors and REST have it."""
-    return {"slots": dict(kept.amounts), "request": kept.request, "project": kept.project}
+    return {"slots": dict(kept.slots), "request": kept.request, "project": kept.project}
 
 
 def from_fact(fact: Mapping[str, Any]) -> KeptFor:

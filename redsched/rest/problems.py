@@ -5,20 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from redsched import errors
-from redsched.errors import RedschedError, Unavailable
-
-ERRORS: Mapping[str, type[RedschedError]] = {
-    one.problem: one
-    for one in vars(errors).values()
-    if isinstance(one, type)
-    and issubclass(one, RedschedError)
-    and one is not Unavailable
-    and one.problem != RedschedError.problem
-}
-"""The errors by the last part of their problem type."""
-
-_MEMBERS = frozenset(("type", "title", "status", "detail"))
+from redsched.problems import MEMBERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +24,7 @@ def problem_of(content: bytes) -> Problem | None:
         kind, detail = str(found["type"]).rpartition("/")[2], str(found["detail"])
     except (ValueError, TypeError, KeyError):
         return None
-    return Problem(kind, detail, {name: value for name, value in found.items() if name not in _MEMBERS})
+    return Problem(kind, detail, {name: value for name, value in found.items() if name not in MEMBERS})
 
 
 def reason_of(error: Exception) -> str:

@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss, RankedHost, ReasonCount
-    from redsched.model import Exceeded
+    from redsched.model import Exceeded, RankedHost, ReasonCount
     from redsched.model.records.audit import AuditReport, Problem
+    from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
     from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
     from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView, UsageRow
+    from redsched.model.records.explanations import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss
     from redsched.model.records.hosts import DrainState, HostView, PoolView, SlotView
     from redsched.model.records.pages import Page
     from redsched.model.records.plans import (
@@ -27,12 +28,10 @@ if TYPE_CHECKING:
         Unplaced,
         WithoutDomain,
     )
+    from redsched.model.records.selections import Selection, Selections
     from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
     from redsched.scheduler.queries import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
-        BulkOutcome,
-        BulkPage,
-        BulkResult,
         Change,
         ClaimCost,
         Effort,
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
         Readiness,
         ReportResult,
         Reset,
-        Selection,
-        Selections,
         Stats,
     )
     from redsched.scheduler.scheduler import Scheduler
@@ -128,54 +125,54 @@ _MODULES = {
     "Applied": "redsched.model.records.plans",
     "AppliedMove": "redsched.model.records.plans",
     "AuditReport": "redsched.model.records.audit",
-    "BulkOutcome": "redsched.scheduler.results",
-    "BulkPage": "redsched.scheduler.results",
-    "BulkResult": "redsched.scheduler.results",
+    "BulkOutcome": "redsched.model.records.bulk",
+    "BulkPage": "redsched.model.records.bulk",
+    "BulkResult": "redsched.model.records.bulk",
     "Capacity": "redsched.model.records.capacity",
     "CapacityBy": "redsched.model.records.capacity",
     "CapacityPlan": "redsched.model.records.plans",
     "CapacityRow": "redsched.model.records.capacity",
     "CellStatus": "redsched.model.records.status",
     "Change": "redsched.scheduler.results",
-    "Check": "redsched.decide",
+    "Check": "redsched.model.records.explanations",
     "ClaimCost": "redsched.scheduler.results",
     "ClaimFilter": "redsched.scheduler.queries",
     "ClassAmounts": "redsched.model.records.plans",
     "ClassCapacity": "redsched.model.records.capacity",
-    "ClosedHost": "redsched.decide",
+    "ClosedHost": "redsched.model.records.explanations",
     "DrainState": "redsched.model.records.hosts",
     "Effort": "redsched.scheduler.results",
     "EndedPlacement": "redsched.store.codec.results",
     "EventFilter": "redsched.scheduler.queries",
     "EventView": "redsched.scheduler.results",
     "Exceeded": "redsched.model",
-    "Explanation": "redsched.decide",
+    "Explanation": "redsched.model.records.explanations",
     "Finding": "redsched.scheduler.results",
-    "HostCheck": "redsched.decide",
+    "HostCheck": "redsched.model.records.explanations",
     "HostView": "redsched.model.records.hosts",
     "IfMatch": "redsched.store.codec.tags",
     "InboxEntry": "redsched.store.codec.results",
     "JournaledClaim": "redsched.store.codec.results",
     "LeavingPlan": "redsched.model.records.plans",
-    "Miss": "redsched.decide",
-    "PlacesMiss": "redsched.decide",
+    "Miss": "redsched.model.records.explanations",
+    "PlacesMiss": "redsched.model.records.explanations",
     "Move": "redsched.model.records.plans",
     "Page": "redsched.model.records.pages",
     "PlannedMove": "redsched.model.records.plans",
     "PoolView": "redsched.model.records.hosts",
     "Problem": "redsched.model.records.audit",
     "QuotaView": "redsched.model.records.declared",
-    "RankedHost": "redsched.decide",
+    "RankedHost": "redsched.model",
     "Readiness": "redsched.scheduler.results",
-    "ReasonCount": "redsched.decide",
+    "ReasonCount": "redsched.model",
     "RebalancePlan": "redsched.model.records.plans",
     "Redundancy": "redsched.model.records.plans",
     "ReportResult": "redsched.scheduler.results",
     "Reset": "redsched.scheduler.results",
     "Room": "redsched.model.records.plans",
     "Scheduler": "redsched.scheduler.scheduler",
-    "Selection": "redsched.scheduler.results",
-    "Selections": "redsched.scheduler.results",
+    "Selection": "redsched.model.records.selections",
+    "Selections": "redsched.model.records.selections",
     "ServerGroupView": "redsched.model.records.declared",
     "SharedPoolView": "redsched.model.records.declared",
     "SlotView": "redsched.model.records.hosts",

@@ -5,36 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from redsched.errors import RedschedError
-from redsched.model import Amounts, Claim, ClaimStatus
+from redsched.model import Amounts
 from redsched.model.record import record
-from redsched.model.records.pages import Page
 
 T = TypeVar("T")
-
-
-@record
-class Selection:
-    """One place, claimed or from a dry run (without id, token and lease). The alternates fitted at that moment."""
-
-    cell: str
-    host: str
-    slots: Amounts
-    alternates: tuple[str, ...] = ()
-    claim_id: str | None = None
-    state: ClaimStatus | None = None
-    token: str | None = None
-    expires_at_ms: int | None = None
-    member: str = ""
-    """For a gang, the name of the member that this place belongs to."""
-
-
-@record
-class Selections:
-    """All places of one request. If its ids were sent before, `fresh` is False and this is the first call's outcome."""
-
-    selections: tuple[Selection, ...]
-    fresh: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,36 +174,3 @@ class Effort:
     seconds: float
     claims: tuple[ClaimCost, ...] = ()
     reason: str = ""
-
-
-class BulkOutcome(StrEnum):
-    """The outcome of a bulk call for one claim."""
-
-    SELECTED = "selected"
-    """The claim matches, and was not changed: the call was a dry run."""
-    RELEASED = "released"
-    RENEWED = "renewed"
-    UNCHANGED = "unchanged"
-    """The claim is active and has no lease to renew."""
-    SHELVED = "shelved"
-    UNSHELVED = "unshelved"
-    ENDING = "ending"
-    """It will be released or shelved once its host confirms that the work is gone."""
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class BulkResult:
-    """A claim as it was listed, and the outcome of the call for it; `error` is the reason of a refusal."""
-
-    claim: Claim
-    outcome: BulkOutcome
-    error: RedschedError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BulkPage(Page[BulkResult]):
-    """A page of results, as callers of the REST API get it who may change only the claims of one owner."""
-
-    of_others: int = 0
-    """On the first page: how many further claims match, and have other owners."""

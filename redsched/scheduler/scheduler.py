@@ -13,11 +13,12 @@ from redsched.model import OneOf, Request
 from redsched.model.records.audit import AuditReport
 from redsched.model.records.capacity import CapacityBy, CapacityRow
 from redsched.model.records.declared import UsageRow
+from redsched.model.records.selections import Selections
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
 from redsched.scheduler.queries import UsageBy
-from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Selections, Stats
+from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Stats
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import KEEPS, Store, StoreMemory
@@ -25,8 +26,8 @@ from redsched.store.topology.connection import full_text
 
 if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage
-    from redsched.decide import Explanation
     from redsched.decide.work_limit import WorkLimit
+    from redsched.model.records.explanations import Explanation
     from redsched.model.records.status import StatusReport
     from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.backup.archive import Archive
@@ -218,11 +219,11 @@ class Scheduler:
         self, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None" = None
     ) -> "Explanation":
         """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
-        from redsched.decide import Explanation
         from redsched.decide.explain.closed import merge_closed
         from redsched.decide.explain.places import merge_places
         from redsched.decide.explain.ranking import merge_ranked, merge_spared
         from redsched.decide.explain.unknown import merge_unknown
+        from redsched.model.records.explanations import Explanation, of_unknown
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
 
@@ -244,7 +245,7 @@ class Scheduler:
             exceeded=await self._quotas.exceeded(request),
             cut_short=any(one.cut_short for one in found),
             ranked=merge_ranked(one.ranked for one in found),
-            unknown=merge_unknown(one.unknown for one in found),
+            **of_unknown(merge_unknown(found)),
             closed=merge_closed(one.closed for one in found),
             places=merge_places(one.places for one in found),
             spared=merge_spared(one.spared for one in found),

@@ -4,13 +4,11 @@ A field is read from the attribute of its name, or from the source in `From`, an
 by its own model, a `set` or `dict` in sorted order, a `Mapping` in its own. A field that equals its default is omitted.
 A class names the dataclass that it shows; if that lacks an attribute, the import fails.
 
-    class QuotaAnswer(Answer, shows=QuotaView):
-        project: str
-        limits: Amounts
+    class ChangeAnswer(Answer, shows=Change):
+        cell: str
+        seq: int
 
-    QuotaAnswer.of(view)  # {"project": "web", "limits": {"VCPU": 100}}
-
-`redsched.schema.views` goes the other way: it returns the dataclass that a response shows.
+    ChangeAnswer.of(change)  # {"cell": "c1", "seq": 7}
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +25,9 @@ Show = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class From:
-    """The source of a field: an attribute path of the dataclass (`group.name`), or a function of the dataclass.
-
-    For a function, `attribute` names the attribute that `back` restores from the field; '' if none can be.
-    """
+    """The source of a field: an attribute path of the dataclass (`group.name`), or a function of the dataclass."""
 
     source: str | Callable[[Any], Any]
-    attribute: str = ""
-    back: Callable[[Any], Any] = lambda value: value
 
 
 class Answer(BaseModel):

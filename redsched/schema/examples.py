@@ -304,7 +304,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AggregatePage": {"aggregates": [AGGREGATE], "next": None},
     "Applied": {"moves": [{**MOVE, "problem": ""}]},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
-    "BulkAnswer": {
+    "BulkPage": {
         "results": [BULK],
         "next": "1~c1:1795251499598-651f2cc8:203~~h17:6f1c",
         "watch": "/v1/claims?project=web&state=ending",
@@ -352,7 +352,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "DrainProgress": DRAIN,
     "EndingAnswer": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
     "EventsAnswer": {"events": [EVENT], "next": None},
-    "ExplanationAnswer": {
+    "Explanation": {
         "hosts": 2,
         "fits": 1,
         "unsearched": 0,
@@ -403,7 +403,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "warnings": ["MEMORY_MB: reserved 65536 is above total 32768"],
     },
     "ReportedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "attested": True, "version": 42},
-    "SelectionsAnswer": {"selections": [SELECTION]},
+    "Selections": {"selections": [SELECTION]},
     "ServerGroupView": SERVER_GROUP,
     "ServerGroupPage": {"server_groups": [SERVER_GROUP], "next": None},
     "SharedPoolView": SHARED_POOL,

@@ -9,10 +9,10 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from redsched.model.claims import Claim
+from redsched.model.record import adapter
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
 from redsched.model.records.hosts import HostView
 from redsched.model.records.pages import Page
-from redsched.schema.parsing import adapter
 
 T = TypeVar("T")
 

@@ -4,17 +4,14 @@ This does not use FastAPI, because the CLI needs it too. pydantic sets the field
 has it check itself, so that a request needs no other Python code, and its JSON is described by its fields alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic_core import ValidationError
 
 from redsched.errors import InvalidRequest
+from redsched.model.record import adapter
 from redsched.model.unique_keys import DuplicateKey, check_unique_keys
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 Model = TypeVar("Model")
 
@@ -22,16 +19,6 @@ MAX_ERRORS = 20
 MAX_SHOWN = 80
 MAX_COUNTED = 1000
 """The most errors of one body that are described: each costs microseconds, and a body may have a million."""
-
-
-def _adapter(model: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter  # which commands that print tables need not load
-
-    return TypeAdapter(model)
-
-
-adapter: "Callable[[Any], TypeAdapter[Any]]" = cache(_adapter)
-"""Return what reads and writes JSON as a model or record. Building it takes milliseconds."""
 
 
 def parse(text: bytes, model: type[Model], name: str = "") -> Model:
@@ -54,11 +41,6 @@ def refuse_duplicate_keys(text: bytes) -> None:
         check_unique_keys(text)
     except DuplicateKey as error:
         raise InvalidRequest(f"body: {shown_text(error)}") from None
-
-
-def json_of(record: Any) -> Any:
-    """Return a record as JSON values, as responses have it."""
-    return adapter(type(record)).dump_python(record, mode="json")
 
 
 def merged(target: Any, patch: Any) -> Any:

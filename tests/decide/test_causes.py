@@ -7,14 +7,15 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.decide import Decider, Explanation, PlacesMiss, ReasonCount
+from redsched.decide import Decider
 from redsched.decide.filters import rules_of
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.rejections import Rejections
 from redsched.decide.steps import finished
 from redsched.decide.work_limit import TooMuchWork
-from redsched.model import CpuPolicy, Group, Numa, NumaCell, PciDevices, Request, Spread
+from redsched.model import CpuPolicy, Group, Numa, NumaCell, PciDevices, ReasonCount, Request, Spread
+from redsched.model.records.explanations import Explanation, PlacesMiss
 from redsched.scheduler.selection.refusal import refusal
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind

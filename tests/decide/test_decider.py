@@ -6,10 +6,11 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.decide import Decider, Miss, ReasonCount
+from redsched.decide import Decider
 from redsched.decide.profile import RequestProfile
 from redsched.errors import InvalidRequest
-from redsched.model import Request
+from redsched.model import ReasonCount, Request
+from redsched.model.records.explanations import Miss
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
 from tests.support.builders.decisions import hosts_of

@@ -8,14 +8,14 @@ import pytest
 from pydantic_core import to_json
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Explanation, Miss, ReasonCount
+from redsched.decide import Decider
 from redsched.decide.explain.ranking import RANKED
 from redsched.decide.explain.unknown import merge_unknown
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import Unknown
 from redsched.decide.steps import finished
-from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
+from redsched.model import Claim, ClaimStatus, GangMember, Group, ReasonCount, Request
+from redsched.model.records.explanations import Explanation, Miss, Unknown
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import near, refusal
 from redsched.schema import responses
@@ -194,7 +194,9 @@ def test_a_refusal_has_the_facts_that_the_model_of_a_miss_shows() -> None:
     """The blocking claim, the gang's member and the pools are included only if there are any."""
     miss = Miss("h3", {"VCPU": 2}, {"VCPU": 1}, ("1 VCPU less",), (1, 0.5))
     misses = (miss, replace(miss, member="db", after="c-7", places={"VCPU": "numa0"}))
-    facts = refusal(True, Request({"VCPU": 2}), [Explanation(3, 0, (), misses, ())]).facts["nearest"]
+    facts = refusal(True, Request({"VCPU": 2}), [Explanation(hosts=3, fits=0, reasons=(), nearest=misses)]).facts[
+        "nearest"
+    ]
     assert to_json(facts) == to_json([responses.Miss.of(one) for one in misses])
     assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after", "places"}]
 
@@ -268,27 +270,27 @@ def test_the_free_amount_is_that_of_the_largest_place_with_its_name() -> None:
 def test_a_zone_that_no_host_is_in_is_unknown_and_the_zones_are_listed_up_to_ten() -> None:
     columns = columns_of(**{f"h{number:02}": UP | {"zone": f"az{number:02}"} for number in range(12)})
     decider = Decider(columns, DEFAULTS)
-    found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"}))).unknown
-    assert found.text.startswith("unknown zone 'az9': the hosts are in az00, az01, ")
-    assert found.text.endswith(", az09 and more")
-    assert decider.explain(Request({"VCPU": 1}, zones=frozenset({"az01"}))).unknown.text == ""
+    found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"})))
+    assert found.unknown_text.startswith("unknown zone 'az9': the hosts are in az00, az01, ")
+    assert found.unknown_text.endswith(", az09 and more")
+    assert decider.explain(Request({"VCPU": 1}, zones=frozenset({"az01"}))).unknown_text == ""
 
 
 def test_a_zone_is_unknown_only_if_it_is_in_no_cell() -> None:
-    first, second = Unknown(frozenset({"a", "x"}), there=("b",)), Unknown(frozenset({"x", "b"}), there=("a",))
-    assert merge_unknown([first, second]).text == "unknown zone 'x': the hosts are in a, b"
-    assert merge_unknown([first, Unknown()]).text == ""
+    first, second = Unknown(frozenset({"a", "x"}), zones=("b",)), Unknown(frozenset({"x", "b"}), zones=("a",))
+    assert merge_unknown([first, second]).unknown_text == "unknown zone 'x': the hosts are in a, b"
+    assert merge_unknown([first, Unknown()]).unknown_text == ""
     no_zone = Unknown(frozenset({"x", "y"}))
-    assert merge_unknown([no_zone]).text == "unknown zones 'x' and 'y': no host is in a zone"
+    assert merge_unknown([no_zone]).unknown_text == "unknown zones 'x' and 'y': no host is in a zone"
 
 
 def test_hosts_that_do_not_exist_are_named_up_to_five() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
     wanted = Request({"VCPU": 8}, hosts=frozenset({"h1", "nope", *(f"z{number}" for number in range(6))}))
     found = Decider(columns, DEFAULTS).explain(wanted)
-    assert found.unknown.text == "unknown hosts 'nope', 'z0', 'z1', 'z2', 'z3' and 2 more"
+    assert found.unknown_text == "unknown hosts 'nope', 'z0', 'z1', 'z2', 'z3' and 2 more"
     assert "; unknown hosts 'nope'" in refusal(True, wanted, [found], is_complete=True).detail
-    assert merge_unknown([found.unknown, Unknown(hosts=frozenset({"nope"}))]).text == "unknown host 'nope'"
+    assert merge_unknown([found, Unknown(unknown_hosts=frozenset({"nope"}))]).unknown_text == "unknown host 'nope'"
 
 
 # Hosts that take no claims
@@ -356,7 +358,11 @@ def test_a_host_is_counted_for_what_the_request_names_before_its_state() -> None
 
 
 def test_a_refusal_names_unknown_zones_only_if_it_is_about_all_cells() -> None:
-    found = [Explanation(3, 0, (ReasonCount("zone", 3),), (), unknown=Unknown(frozenset({"x"}), there=("a",)))]
+    found = [
+        Explanation(
+            hosts=3, fits=0, reasons=(ReasonCount("zone", 3),), nearest=(), unknown_zones=frozenset({"x"}), zones=("a",)
+        )
+    ]
     text = "none of 3 hosts can take 2 VCPU: 3 in other zones"
     assert refusal(True, Request({"VCPU": 2}), found).detail == text
     assert refusal(True, Request({"VCPU": 2}), found, is_complete=True).detail == (

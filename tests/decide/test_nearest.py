@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Miss
+from redsched.decide import Decider
 from redsched.model import Claim, ClaimStatus, Group, PciDevices, Placement, Request
+from redsched.model.records.explanations import Miss
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of

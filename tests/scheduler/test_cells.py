@@ -9,9 +9,9 @@ import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NotFound, NoValidHost, Settling
 from redsched.model import ClaimStatus, Request
+from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.settings import Settings
 from redsched.store.cell import CellStore

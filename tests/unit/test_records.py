@@ -6,12 +6,15 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from redsched.api.openapi import RECORDS
+from redsched.errors import StaleToken
+from redsched.model import Claim, ClaimStatus
+from redsched.model.record import adapter, json_of
+from redsched.model.records.bulk import BulkPage
 from redsched.model.records.hosts import HostView
 from redsched.model.records.plans import LeavingPlan
 from redsched.model.records.status import StatusReport
 from redsched.schema.examples import ANSWERS
 from redsched.schema.pages import PAGES, PageOf
-from redsched.schema.parsing import adapter, json_of
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
@@ -47,3 +50,27 @@ def test_a_page_that_was_read_is_written_as_it_was(pages: PageOf[Any]) -> None:
     read = pages.read(to_json({**example, "more": 1}))
     assert (from_json(pages.json(read)), pages.values(read)) == (example, example)
     assert all(isinstance(one, pages.record) for one in read.items)
+
+
+def test_a_problem_of_a_refused_claim_is_its_error() -> None:
+    problem = {"type": "/problems/stale-token", "title": "x", "status": 409, "detail": "too old", "current": "1-a.2"}
+    given = {"claim_id": "a", "project": "web", "host": "h1", "state": "active", "outcome": "refused"}
+    read: BulkPage = adapter(BulkPage).validate_json(
+        to_json({"results": [{**given, "problem": problem}], "next": None})
+    )
+    (refused,) = read.results
+    assert isinstance(refused.problem, StaleToken)
+    assert (refused.problem.detail, refused.problem.facts["current"]) == ("too old", "1-a.2")
+
+
+def test_an_ended_claim_has_neither_group_nor_alternates_in_json() -> None:
+    ended = Claim("a", "c1", "h1", ClaimStatus.ENDED, "1-a.1", {}, server_group="web", alternates=("h2",))
+    shown = json_of(ended)
+    assert (shown["server_group"], shown["alternates"]) == (None, None)
+    read: Claim = adapter(Claim).validate_python(shown)
+    assert (read.server_group, read.alternates) == ("", ())
+
+
+def test_fields_of_claims_that_only_the_store_has_are_not_in_json() -> None:
+    claim = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, "1-a.1", {}, tried=frozenset({"h9"}), raw={"secret": "x"})
+    assert not {"tried", "raw", "gang_members", "closed_reason"} & json_of(claim).keys()

@@ -17,9 +17,10 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from redsched.problems import ERRORS
 from redsched.rest.connection import options, send
 from redsched.rest.endpoint import TokenFile, checked_url, tls_context
-from redsched.rest.problems import ERRORS, problem_of, reason_of
+from redsched.rest.problems import problem_of, reason_of
 from redsched.settings import Settings
 
 if TYPE_CHECKING:

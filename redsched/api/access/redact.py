@@ -128,9 +128,9 @@ class Redactor:
 
     def result(self, result: BulkResult) -> BulkResult:
         """Return the result of a bulk call for one claim, without the names of other hosts in its error."""
-        if self.is_off or result.error is None:
+        if self.is_off or result.problem is None:
             return result
-        return replace(result, error=self.error(result.error))
+        return replace(result, problem=self.error(result.problem))
 
     def change(self, change: Change) -> Change:
         """Return the change of an own claim, without what else has changed on its host."""

@@ -26,11 +26,11 @@ from redsched.errors import (
     StaleToken,
 )
 from redsched.model import AcceptedClaim, Claim, ClaimStatus, ListedState, values_of
-from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
+from redsched.scheduler import BulkOutcome, BulkPage, ClaimFilter, Page
 from redsched.schema.pages import CLAIMS
 from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.schema.responses import BulkAnswer, EndingAnswer
+from redsched.schema.responses import EndingAnswer
 
 COUNTED_AT_ONCE = 1000
 """The most claims that are read at a time to count those of other owners."""
@@ -40,8 +40,8 @@ router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUE
 REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: Claim}, *REFUSED)
 PLACE = answers({200: Claim}, *REFUSED, NoValidHost, QuotaExceeded)
-BULK = answers({200: BulkAnswer}, InvalidRequest, NotFound)
-BULK_202 = answers({200: BulkAnswer, 202: BulkAnswer}, InvalidRequest, NotFound)
+BULK = answers({200: BulkPage}, InvalidRequest, NotFound)
+BULK_202 = answers({200: BulkPage, 202: BulkPage}, InvalidRequest, NotFound)
 VERB_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED)
 PLACE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded)
 MOVE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
@@ -224,17 +224,18 @@ async def _bulk(
     request: Request,
     wanted: ClaimFilter | None,
     query: BulkQuery,
-    verb: Callable[..., Awaitable[Page[BulkResult]]],
+    verb: Callable[..., Awaitable[BulkPage]],
     **more: Any,
 ) -> Response:
     if wanted is None:
-        return responses.answer(BulkAnswer.of(BulkPage(())))
+        return responses.answered(BulkPage(()))
     found = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
     others = await _of_others(request, query, verb == scheduler(request).bulk.unshelve)
-    page = BulkPage(tuple(map(Redactor(request).result, found.items)), found.next, others)
-    if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
-        return responses.answer(BulkAnswer.of(page))
-    return responses.accepted(BulkAnswer.of(page), _ending(query, wanted))
+    results = tuple(map(Redactor(request).result, found.results))
+    is_ending = any(one.outcome is BulkOutcome.ENDING for one in results)
+    watch = _ending(query, wanted) if is_ending else None
+    page = BulkPage(results, found.next, watch, others)
+    return responses.answered(page, 202, {"Location": watch}) if watch else responses.answered(page)
 
 
 async def _of_others(request: Request, query: BulkQuery, is_shelved: bool) -> int:

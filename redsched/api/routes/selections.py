@@ -25,8 +25,9 @@ from redsched.errors import (
     Settling,
     TooHard,
 )
+from redsched.model.records.explanations import Explanation
+from redsched.model.records.selections import Selections
 from redsched.schema.requests.queries import ExplainQuery
-from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
 
 router = APIRouter(tags=["selections"])
 
@@ -62,7 +63,7 @@ EXAMPLES = {
     status_code=201,
     summary="Select and claim",
     responses=answers(
-        {201: SelectionsAnswer, 200: SelectionsAnswer},
+        {201: Selections, 200: Selections},
         *BODY,
         ClaimIdReused,
         NoValidHost,
@@ -90,17 +91,16 @@ async def select(request: Request) -> Response:
     selecting = known.select(asked, asked.owner or by.owner, by.own_only)
     waits = asked.queue_timeout_s or asked.until == "active"
     found = Redactor(request).selections(await (unless_gone(request, selecting) if waits else selecting))
-    shown = SelectionsAnswer.of(found)
     if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
-        return responses.created(shown, responses.claim_path(first))
-    return responses.answer(shown)
+        return responses.answered(found, 201, {"Location": responses.claim_path(first)})
+    return responses.answered(found)
 
 
 @router.post(
     "/v1/explain",
     dependencies=[KNOWN_QUERY],
     summary="Explain a selection",
-    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy, Settling),
+    responses=answers({200: Explanation}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy, Settling),
     openapi_extra=body(model.Request, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
@@ -112,4 +112,4 @@ async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> 
     asked = await restrict.explanation(caller(request), await read(request, model.Request), query, known.claims)
     hosts = [*query.host, *(await known.host_names(query.limit, query.after) if query.limit else ())]
     found = await known.explain(asked, *dict.fromkeys(hosts))
-    return responses.answer(ExplanationAnswer.of(Redactor(request).explanation(found)))
+    return responses.answered(Redactor(request).explanation(found))

@@ -8,11 +8,8 @@ from pydantic_core import to_jsonable_python
 
 from redsched.client.async_client import AsyncClient
 from redsched.client.call_parts import Pages
-from redsched.client.exchange import Call
 from redsched.model import OneOf, values_of
 from redsched.scheduler import Page
-from redsched.schema.answer import Answer
-from redsched.schema.views import view_of
 
 T = TypeVar("T")
 
@@ -25,16 +22,9 @@ class Part:
 
     client: AsyncClient
 
-    async def view(self, call: Call[Any]) -> Any:
-        """Return what the response of a call shows."""
-        found = await self.client.run(call)
-        return view_of(found) if isinstance(found, Answer) else found
-
-    async def page(self, listing: Pages[Any], after: str = "") -> Page[Any]:
+    async def page(self, listing: Pages[T], after: str = "") -> Page[T]:
         """Return a page of a list after a position; '' for the first one."""
-        found = await self.client.run(listing.after(after))
-        items = (view_of(one) if isinstance(one, Answer) else one for one in found.items)
-        return Page(tuple(items), found.next)
+        return await self.client.run(listing.after(after))
 
 
 def names(**filters: OneOf) -> dict[str, Iterable[str]]:

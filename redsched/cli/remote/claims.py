@@ -9,9 +9,7 @@ from redsched.client import calls, operator_calls
 from redsched.client.call_parts import Pages, reader
 from redsched.client.exchange import Call
 from redsched.model import Amounts, Claim, OneOf
-from redsched.scheduler import BulkPage, ClaimFilter, Page
-from redsched.schema.responses import BulkAnswer, BulkClaimAnswer
-from redsched.schema.views import view_of
+from redsched.scheduler import BulkPage, BulkResult, ClaimFilter, Page
 
 
 class RemoteClaims(Part):
@@ -138,11 +136,11 @@ class RemoteBulk(Part):
         """Place shelved claims again."""
         return await self._bulk_page(operator_calls.bulk_unshelve(dry_run=dry_run, **_filters(wanted)), after)
 
-    async def _bulk_page(self, listing: Pages[BulkClaimAnswer], after: str) -> BulkPage:
+    async def _bulk_page(self, listing: Pages[BulkResult], after: str) -> BulkPage:
         """Return a page of results with the number of claims of others, which the client's pages leave out."""
         call: Call[Any] = listing.after(after)
-        found = await self.client.run(replace(call, read=reader(BulkAnswer)))
-        return BulkPage(tuple(map(view_of, found.results)), found.next, found.of_others)
+        found: BulkPage = await self.client.run(replace(call, read=reader(BulkPage)))
+        return found
 
 
 def _filters(wanted: ClaimFilter) -> dict[str, Any]:

@@ -57,8 +57,7 @@ class RemoteQuotas(_Declared):
 
     async def get(self, project: str) -> QuotaView:
         """Return a quota."""
-        found: QuotaView = await self.view(calls.get_quota(project))
-        return found
+        return await self.client.run(calls.get_quota(project))
 
     async def list(self, limit: int = 100, after: str = "") -> Page[QuotaView]:
         """Return a page of quotas."""
@@ -78,8 +77,7 @@ class RemoteAggregates(_Declared):
 
     async def get(self, name: str) -> AggregateView:
         """Return an aggregate."""
-        found: AggregateView = await self.view(operator_calls.get_aggregate(name))
-        return found
+        return await self.client.run(operator_calls.get_aggregate(name))
 
     async def tag(self, name: str) -> str:
         """Return the tag of an aggregate, for `if_match`."""
@@ -103,8 +101,7 @@ class RemoteServerGroups(_Declared):
 
     async def get(self, name: str) -> ServerGroupView:
         """Return a server group."""
-        found: ServerGroupView = await self.view(operator_calls.get_server_group(name))
-        return found
+        return await self.client.run(operator_calls.get_server_group(name))
 
     async def tag(self, name: str) -> str:
         """Return the tag of a server group, for `if_match`."""
@@ -128,8 +125,7 @@ class RemoteSharedPools(_Declared):
 
     async def get(self, name: str) -> SharedPoolView:
         """Return a shared pool."""
-        found: SharedPoolView = await self.view(operator_calls.get_shared_pool(name))
-        return found
+        return await self.client.run(operator_calls.get_shared_pool(name))
 
     async def tag(self, name: str) -> str:
         """Return the tag of a shared pool, for `if_match`."""

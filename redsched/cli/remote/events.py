@@ -6,8 +6,10 @@ from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE, Part, names
 from redsched.client import calls
+from redsched.client.results import Event
 from redsched.scheduler import EventFilter, EventView, Page
 from redsched.scheduler.queries import RESET
+from redsched.schema.responses import EventAnswer
 
 
 class RemoteEvents(Part):
@@ -15,11 +17,13 @@ class RemoteEvents(Part):
 
     async def list(self, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
         """Return a page of the events after one."""
-        return await self.page(calls.list_events(**_filters(wanted), page_size=limit, after=after))
+        page = await self.page(calls.list_events(**_filters(wanted), page_size=limit, after=after))
+        return Page(tuple(map(_view, page.items)), page.next)
 
     async def newest(self, limit: int, wanted: EventFilter) -> Sequence[EventView]:
         """Return the latest events."""
-        return (await self.page(calls.list_events(**_filters(wanted), newest=True, page_size=limit))).items
+        page = await self.page(calls.list_events(**_filters(wanted), newest=True, page_size=limit))
+        return tuple(map(_view, page.items))
 
     async def follow(self, every_s: float, after: str, wanted: EventFilter) -> AsyncIterator[EventView]:
         """Yield events as they are recorded, from now on; with `after`, all after the event with that id."""
@@ -41,6 +45,13 @@ class RemoteEvents(Part):
                 await asyncio.sleep(every_s)
             else:
                 after = page.next
+
+
+def _view(event: Event) -> EventView:
+    """Return an event as the library has it: further members of its response are its facts."""
+    known = {name: getattr(event, name) for name in EventAnswer.model_fields}
+    facts = {name: str(getattr(event, name)) for name in event.model_fields_set - known.keys()}
+    return EventView(**known, facts=facts)
 
 
 def _fields(one: EventView) -> dict[str, str]:

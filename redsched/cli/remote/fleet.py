@@ -20,7 +20,6 @@ from redsched.scheduler import (
     Selections,
     StatusReport,
 )
-from redsched.schema.views import view_of
 
 HOSTS_AT_ONCE = 100
 """The most hosts of which one call asks for every check: their names are in its URL."""
@@ -95,15 +94,14 @@ class RemoteFleet(Part):
         """Select and, unless it is a dry run, claim."""
         if request.claim:
             places = await self.client.run(calls.select(request))
-            return Selections(tuple(map(view_of, places.selections)))
-        found: Selections = await self.view(calls.dry_run(request))
-        return found
+            return Selections(places.selections)
+        return await self.client.run(calls.dry_run(request))
 
     async def explain(self, request: Request, *hosts: str) -> Explanation:
         """Explain a selection, with every check of these hosts."""
-        found: Explanation = await self.view(calls.explain(request, hosts[:HOSTS_AT_ONCE]))
+        found = await self.client.run(calls.explain(request, hosts[:HOSTS_AT_ONCE]))
         for first in range(HOSTS_AT_ONCE, len(hosts), HOSTS_AT_ONCE):
-            more: Explanation = await self.view(calls.explain(request, hosts[first : first + HOSTS_AT_ONCE]))
+            more = await self.client.run(calls.explain(request, hosts[first : first + HOSTS_AT_ONCE]))
             found = replace(found, checks=(*found.checks, *more.checks))
         return found
 
@@ -118,8 +116,7 @@ class RemoteFleet(Part):
 
     async def status(self) -> StatusReport:
         """Return what runs, and what is wrong."""
-        found: StatusReport = await self.view(operator_calls.status())
-        return found
+        return await self.client.run(operator_calls.status())
 
     async def capacity(self, by: CapacityBy | None = None) -> tuple[CapacityRow, ...]:
         """Return the amounts of all hosts by class, and if wanted by zone, aggregate, project or consumer."""

@@ -11,8 +11,7 @@ class RemoteHosts(Part):
 
     async def get(self, name: str, cell: str = "") -> HostView:
         """Return a host."""
-        found: HostView = await self.view(calls.get_host(name, cell))
-        return found
+        return await self.client.run(calls.get_host(name, cell))
 
     async def list(
         self,

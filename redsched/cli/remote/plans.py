@@ -13,32 +13,27 @@ class RemotePlans(Part):
 
     async def capacity(self, request: Request, n_plus_one: str = "") -> CapacityPlan:
         """Return how many more of a request fit."""
-        found: CapacityPlan = await self.view(operator_calls.plan_capacity(request, n_plus_one))
-        return found
+        return await self.client.run(operator_calls.plan_capacity(request, n_plus_one))
 
     async def drain(self, hosts: Collection[str]) -> LeavingPlan:
         """Return where the claims of hosts would go in a drain."""
-        found: LeavingPlan = await self.view(operator_calls.plan_drain(hosts))
-        return found
+        return await self.client.run(operator_calls.plan_drain(hosts))
 
     async def without(self, hosts: Collection[str]) -> LeavingPlan:
         """Return where they would go if the hosts died."""
-        found: LeavingPlan = await self.view(operator_calls.plan_without(hosts))
-        return found
+        return await self.client.run(operator_calls.plan_without(hosts))
 
     async def with_hosts(self, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:
         """Return what further hosts would change."""
         hosts = [{"name": one.name, **body_of(one)} for one in reports]
-        found: AddingPlan = await self.view(operator_calls.plan_with(hosts, request))
-        return found
+        return await self.client.run(operator_calls.plan_with(hosts, request))
 
     async def rebalance(
         self, aim: Aim, max_moves: int, request: Request | None, hosts: Collection[str], policy: str
     ) -> RebalancePlan:
         """Return moves for an aim."""
         call = operator_calls.plan_rebalance(aim.value, max_moves, request, hosts, policy)
-        found: RebalancePlan = await self.view(call)
-        return found
+        return await self.client.run(call)
 
 
 class RemoteMoves(Part):

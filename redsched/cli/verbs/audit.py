@@ -7,9 +7,9 @@ import typer
 from redsched.cli import progress, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
+from redsched.model.record import json_of
 from redsched.scheduler import Problem
 from redsched.scheduler.status.wording import counted
-from redsched.schema.parsing import json_of
 
 BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")

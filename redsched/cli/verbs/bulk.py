@@ -16,9 +16,9 @@ from redsched.cli.progress import shown
 from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
-from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
+from redsched.model.record import json_of
+from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter
 from redsched.scheduler.status.wording import counted
-from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
 PAGE = 1000
@@ -69,7 +69,7 @@ class Filters:
 takes_filters = options.takes(Filters, "filters")
 """Decorator that gives a command every option of `Filters`, as its argument `filters`."""
 
-ManyVerb = Callable[[Fleet, str, bool], Awaitable[Page[BulkResult]]]
+ManyVerb = Callable[[Fleet, str, bool], Awaitable[BulkPage]]
 """A bulk call on the page of claims after a cursor; with True, a dry run."""
 
 
@@ -90,33 +90,28 @@ def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool
         while after is not None:
             progress.report("claims", len(found))
             page = await verb(fleet, after, filters.dry_run)
-            found += page.items
-            others += of_others(page)
+            found += page.results
+            others += page.of_others
             after = page.next
-        return BulkPage(_without_superseded(found), None, others)
+        return BulkPage(_without_superseded(found), of_others=others)
 
     with shown(BEING.get(done, done)):
         found = with_fleet(where, every_page)
-    refused = any(one.outcome is BulkOutcome.REFUSED for one in found.items)
+    refused = any(one.outcome is BulkOutcome.REFUSED for one in found.results)
     if as_json:
-        tables.show_json(responses.BulkAnswer.of(found))
+        tables.show_json(json_of(found))
     else:
         none = "no claims that this token may change" if found.of_others else "no claims"
-        tables.show_table(HEADS, map(_row, found.items), none)
-        _show_counts(found.items, done)
+        tables.show_table(HEADS, map(_row, found.results), none)
+        _show_counts(found.results, done)
         _show_others(found.of_others, done)
     return ClaimState.exit_code if refused else 0
 
 
 def _without_superseded(found: Sequence[BulkResult]) -> tuple[BulkResult, ...]:
     """Leave out refusals of claims that had moved, and came again on a later page, where it was done."""
-    done = {one.claim.claim_id for one in found if one.outcome is not BulkOutcome.REFUSED}
-    return tuple(one for one in found if one.outcome is not BulkOutcome.REFUSED or one.claim.claim_id not in done)
-
-
-def of_others(page: Page[BulkResult]) -> int:
-    """Return how many matching claims the caller may not change because of their owners: none at the store."""
-    return page.of_others if isinstance(page, BulkPage) else 0
+    done = {one.claim_id for one in found if one.outcome is not BulkOutcome.REFUSED}
+    return tuple(one for one in found if one.outcome is not BulkOutcome.REFUSED or one.claim_id not in done)
 
 
 def _show_others(number: int, done: str) -> None:
@@ -129,8 +124,8 @@ def _show_others(number: int, done: str) -> None:
 
 
 def _row(one: BulkResult) -> tuple[Any, ...]:
-    why = f": {one.error.problem}" if one.error else ""
-    return one.claim.claim_id, one.claim.host, one.claim.state, f"{one.outcome}{why}"
+    why = f": {one.problem.problem}" if one.problem else ""
+    return one.claim_id, one.host, one.state, f"{one.outcome}{why}"
 
 
 def _show_counts(found: Sequence[BulkResult], done: str) -> None:

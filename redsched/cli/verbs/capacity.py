@@ -11,8 +11,8 @@ from redsched.cli.fleet import with_fleet
 from redsched.cli.natural import natural
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
+from redsched.model.record import json_of
 from redsched.scheduler import Capacity, CapacityBy, CapacityRow, ClassCapacity
-from redsched.schema.parsing import json_of
 
 HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT")
 OF_CLAIMS = ("RESOURCE", "TOTAL", "CLAIMED")

@@ -12,9 +12,9 @@ from redsched.cli.verbs import bulk
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
+from redsched.model.record import json_of
 from redsched.model.validation import check_name
-from redsched.scheduler import BulkResult, Page
-from redsched.schema.parsing import json_of
+from redsched.scheduler import BulkPage
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 
 MaybeClaim = Annotated[
@@ -60,7 +60,7 @@ def renew(
         _renew(claim, lease_s, token, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> BulkPage:
         return await fleet.bulk.renew(wanted, lease_s, dry_run, bulk.PAGE, after)
 
     return bulk.say(where, filters, page, "renewed", as_json)
@@ -180,7 +180,7 @@ def shelve(
         _shelve(claim, token, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> BulkPage:
         return await fleet.bulk.shelve(wanted, dry_run, bulk.PAGE, after)
 
     return bulk.say(where, filters, page, "shelved", as_json)
@@ -220,7 +220,7 @@ def unshelve(
             "--wait is for a single claim: leave it out with filters, and repeat the command for refused claims"
         )
 
-    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> BulkPage:
         return await fleet.bulk.unshelve(wanted, dry_run, bulk.PAGE, after)
 
     return bulk.say(where, filters, page, "unshelved", as_json)

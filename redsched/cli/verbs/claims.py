@@ -43,10 +43,10 @@ from redsched.model import (
     Token,
 )
 from redsched.model.claims import plain_text
+from redsched.model.record import json_of
 from redsched.model.validation import check_name
-from redsched.scheduler import BulkResult, Page
+from redsched.scheduler import BulkPage, Page
 from redsched.schema.pages import CLAIMS
-from redsched.schema.parsing import json_of
 from redsched.schema.requests.queries import ReleaseQuery
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
@@ -139,7 +139,7 @@ def release(
         _release_each(claim, token, force, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> BulkPage:
         return await fleet.bulk.release(wanted, force, dry_run, bulk.PAGE, after)
 
     return bulk.say(where, filters, page, "released", as_json)

@@ -19,12 +19,13 @@ from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
+from redsched.model.record import json_of
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.wording import counted
 from redsched.schema import declarations, pages
 from redsched.schema.pages import PageOf
-from redsched.schema.parsing import json_of, merged
+from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody
 from redsched.store.codec.tags import ABSENT, IfMatch
 

@@ -16,9 +16,9 @@ from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
+from redsched.model.record import json_of
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.wording import counted
-from redsched.schema.parsing import json_of
 from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")

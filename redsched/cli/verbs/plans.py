@@ -15,9 +15,9 @@ from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, 
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.record import json_of
 from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
 from redsched.scheduler.status.wording import counted
-from redsched.schema.parsing import json_of
 
 if TYPE_CHECKING:
     from redsched.cli.remote.plans import RemotePlans

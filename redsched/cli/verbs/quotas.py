@@ -14,9 +14,9 @@ from redsched.cli.options import After, AsJson, Limit, named, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
+from redsched.model.record import json_of
 from redsched.scheduler import Page, QuotaView
 from redsched.schema import pages
-from redsched.schema.parsing import json_of
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 

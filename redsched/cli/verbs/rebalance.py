@@ -13,8 +13,8 @@ from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, archived, is_given, limit_of, planned_request
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
+from redsched.model.record import json_of
 from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
-from redsched.schema.parsing import json_of
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
 
 HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")

@@ -23,11 +23,11 @@ from redsched.model import (
 )
 from redsched.model.gpus import gpus_of, in_words, lack_text, word_of
 from redsched.model.kept_for import KeptFor
+from redsched.model.record import json_of
 from redsched.model.validation import check_name
 from redsched.model.workload import GPU_SHARES
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.scheduler.status.wording import counted
-from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
@@ -146,7 +146,7 @@ def explain(
 
     found, closed = with_fleet(where, explained, read_only=True)
     if as_json:
-        tables.show_json(responses.ExplanationAnswer.of(found))
+        tables.show_json(json_of(found))
     else:
         _show_explanation(request, found, closed)
     return 0 if found.fits and not found.exceeded else REFUSED
@@ -154,7 +154,7 @@ def explain(
 
 def _show_selections(found: Selections, as_json: bool) -> None:
     if as_json:
-        return tables.show_json(responses.SelectionsAnswer.of(found))
+        return tables.show_json(json_of(found))
     gang = any(one.member for one in found.selections)
     rows = (_selection_row(one, (one.member,) if gang else ()) for one in found.selections)
     return tables.show_table(GANG_HEADS if gang else SELECTION_HEADS, rows, "nothing selected")
@@ -172,8 +172,8 @@ def _show_explanation(request: Request, found: Explanation, closed_hosts: Sequen
     if found.spared:
         classes = ", ".join(f"{name} ({hosts} of {found.hosts})" for name, hosts in found.spared.items())
         tables.say(f"spared: hosts with {classes}, which the request does not ask for")
-    if found.unknown.text:
-        tables.say(found.unknown.text)
+    if found.unknown_text:
+        tables.say(found.unknown_text)
     if found.reasons:
         reasons = in_words(request, found.reasons)
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in reasons), "")
@@ -242,7 +242,7 @@ def _miss(miss: Miss, gpus: bool) -> str:
 
 
 def _kept(kept: KeptFor) -> str:
-    return f"{tables.amounts(kept.amounts)} {kept.text}"
+    return f"{tables.amounts(kept.slots)} {kept.text}"
 
 
 def _after(miss: Miss) -> str:

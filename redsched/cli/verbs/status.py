@@ -29,7 +29,7 @@ def status(as_json: AsJson = False, where: Where = ANYWHERE) -> int:
     """
     report = with_fleet(where, lambda s: s.status(), read_only=True)
     if as_json:
-        from redsched.schema.parsing import json_of
+        from redsched.model.record import json_of
 
         tables.show_json(json_of(report))
     else:

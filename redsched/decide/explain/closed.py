@@ -7,9 +7,9 @@ import numpy as np
 
 from redsched.decide.host_rules import NOT_FOR_THE_ASKING
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import ClosedHost
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.work_limit import check_work
+from redsched.model.records.explanations import ClosedHost
 
 MAX_CLOSED = 3
 """The most hosts that are returned."""

@@ -13,10 +13,10 @@ from redsched.decide.explain.unknown import unknown
 from redsched.decide.filters import COUNT
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import Check, Explanation, HostCheck
 from redsched.decide.scoring.demand import demand
 from redsched.decide.steps import Steps
 from redsched.model import Request
+from redsched.model.records.explanations import Check, Explanation, HostCheck, of_unknown
 
 
 def explain_steps(
@@ -36,7 +36,7 @@ def explain_steps(
         nearest=nearest(profile),
         unsearched=0 if refused else profile.unsearched,
         ranked=() if refused else ranked(profile),
-        unknown=unknown(profile.columns, request),
+        **of_unknown(unknown(profile.columns, request)),
         closed=closed_hosts(profile) if effort.tests is None else (),
     )
     yield

@@ -6,8 +6,8 @@ from dataclasses import replace
 from redsched.decide.explain.edits import in_groups
 from redsched.decide.profile import RequestProfile
 from redsched.decide.reserving import in_the_way
-from redsched.decide.result import Miss
 from redsched.model import Claim, Request
+from redsched.model.records.explanations import Miss
 
 ProfileOf = Callable[[Request], RequestProfile]
 

@@ -23,12 +23,12 @@ from redsched.decide.filters.units import ANY, KINDS, forbidding, next_valid
 from redsched.decide.pick import best_of_all
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.scoring.demand import demand
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Amounts, Request
+from redsched.model.records.explanations import Miss
 from redsched.model.validation import SHARED_POOL
 
 NEAREST = 3

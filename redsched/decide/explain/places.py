@@ -11,10 +11,10 @@ from redsched.decide.explain.changes import Effort, TooLongError
 from redsched.decide.filters import COUNT
 from redsched.decide.gang.order import places_on
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import HostCheck, PlacesMiss
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork
 from redsched.model import GroupPolicy, Request
+from redsched.model.records.explanations import HostCheck, PlacesMiss
 
 MAX_DOMAINS = 20
 """The most domains with their room that are reported, those with least room first."""

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import RankedHost
 from redsched.decide.scoring.weigher import LOWEST
 from redsched.decide.work_limit import check_work
+from redsched.model import RankedHost
 
 RANKED = 5
 """The most hosts of an explanation's ranking."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from redsched.cache.arrays import UNHELD
 from redsched.cache.columns import Columns
-from redsched.decide.result import MAX_ZONES, Unknown
 from redsched.decide.rules import ALL_ROWS
 from redsched.decide.scoring.demand import demand, room
 from redsched.model import Request
+from redsched.model.records.explanations import MAX_ZONES, Unknown
 from redsched.model.validation import split_slot
 
 
@@ -28,13 +28,13 @@ def merge_unknown(cells: Iterable[Unknown]) -> Unknown:
     found = list(cells)
     if not found:
         return Unknown()
-    zones = frozenset.intersection(*(one.zones for one in found))
-    there = sorted({zone for one in found for zone in one.there}) if zones else []
-    classes = frozenset.intersection(*(one.classes for one in found))
-    have = frozenset[str]().union(*(one.have for one in found)) if classes else frozenset[str]()
-    hosts = frozenset.intersection(*(one.hosts for one in found))
+    zones = frozenset.intersection(*(one.unknown_zones for one in found))
+    there = sorted({zone for one in found for zone in one.zones}) if zones else []
+    classes = frozenset.intersection(*(one.unknown_classes for one in found))
+    have = frozenset[str]().union(*(one.classes for one in found)) if classes else frozenset[str]()
+    hosts = frozenset.intersection(*(one.unknown_hosts for one in found))
     too_much = set[str]().union(*(one.largest for one in found))
-    too_much = {name for name in too_much if all(name in one.largest or name in one.classes for one in found)}
+    too_much = {name for name in too_much if all(name in one.largest or name in one.unknown_classes for one in found)}
     largest = {name: max(one.largest.get(name, 0) for one in found) for name in sorted(too_much)}
     return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have, largest)
 

@@ -8,7 +8,7 @@ import numpy as np
 from redsched.decide.filters import COUNT
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.placement import Found
-from redsched.decide.result import ReasonCount
+from redsched.model import ReasonCount
 
 
 def refusal(kinds: Sequence[Kind], found: Found) -> tuple[ReasonCount, ...]:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
-from redsched.model.records.pages import Page
+from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.mirroring.parts import unknown_hosts
 from redsched.scheduler.queries import ClaimFilter
-from redsched.scheduler.results import BulkOutcome, BulkResult
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
@@ -42,7 +41,7 @@ class BulkService:
 
     async def release(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Release up to `limit` matching claims, with all their placements.
 
         Raises InvalidRequest, NotFound (a cell), Unavailable.
@@ -57,7 +56,7 @@ class BulkService:
 
     async def renew(
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Renew the leases of matching claims that are not active yet, for `lease_s`. Otherwise as `release`."""
         if not 1 <= lease_s <= MAX_LEASE_S:
             raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
@@ -69,9 +68,7 @@ class BulkService:
 
         return await self._on_page(wanted, each, dry_run, limit, after)
 
-    async def shelve(
-        self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
-    ) -> Page[BulkResult]:
+    async def shelve(self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = "") -> BulkPage:
         """Shelve the matching claims. Otherwise as `release`."""
 
         async def each(claim: Claim) -> BulkOutcome:
@@ -82,7 +79,7 @@ class BulkService:
 
     async def unshelve(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Unshelve the matching shelved claims for which there is room now. Otherwise as `release`."""
         wanted.require_any()
         if other := [one for one in values_of(wanted.state) if one != ListedState.SHELVED]:
@@ -108,19 +105,17 @@ class BulkService:
         if await unknown_hosts(self._cells, [name]):
             raise no_such_host(name)
 
-    async def _on_page(
-        self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
-    ) -> Page[BulkResult]:
+    async def _on_page(self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str) -> BulkPage:
         wanted.require_any()
         for host in values_of(wanted.host):
             await self._require_host(host)
         page = await self._claims.page(wanted, limit, after)
         if dry_run:
-            return Page(tuple(await _selected(page.items)), page.next)
+            return BulkPage(tuple(await _selected(page.items)), page.next)
         found = await _each(verb, page.items)
         # A claim that has moved since the page was read was refused under its old token.
         following = page.next if page.end is None else await self._claims.moved_since(wanted, page.end)
-        return Page(tuple(found), following)
+        return BulkPage(tuple(found), following)
 
 
 def _is_same(one: Claim, other: Claim) -> bool:
@@ -128,7 +123,7 @@ def _is_same(one: Claim, other: Claim) -> bool:
 
 
 async def _selected(claims: Sequence[Claim]) -> list[BulkResult]:
-    return [BulkResult(one, BulkOutcome.SELECTED) async for one in paced(claims)]
+    return [BulkResult.of(one, BulkOutcome.SELECTED) async for one in paced(claims)]
 
 
 async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
@@ -141,16 +136,16 @@ async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
 async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | None) -> list[BulkResult]:
     """Return a result for each claim. Once the store is `down`, refuse the rest without calling it."""
     if down:
-        return [BulkResult(claim, BulkOutcome.REFUSED, down) for claim in claims]
+        return [BulkResult.of(claim, BulkOutcome.REFUSED, down) for claim in claims]
     return await aio.gather(_result(verb, claim) for claim in claims)
 
 
 def _store_error(found: Sequence[BulkResult]) -> StoreUnavailable | None:
-    return next((one.error for one in found[-AT_ONCE:] if isinstance(one.error, StoreUnavailable)), None)
+    return next((one.problem for one in found[-AT_ONCE:] if isinstance(one.problem, StoreUnavailable)), None)
 
 
 async def _result(verb: Verb, claim: Claim) -> BulkResult:
     try:
-        return BulkResult(claim, await verb(claim))
+        return BulkResult.of(claim, await verb(claim))
     except RedschedError as error:
-        return BulkResult(claim, BulkOutcome.REFUSED, error)
+        return BulkResult.of(claim, BulkOutcome.REFUSED, error)

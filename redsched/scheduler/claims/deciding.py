@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from redsched.cache.columns import Columns
-from redsched.decide import Explanation
 from redsched.decide.lost_members import ignoring_lost_members
 from redsched.decide.recovery import before_reservations
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import RedschedError
 from redsched.model import Claim, Request
+from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell, wait_text
 from redsched.scheduler.planning.limits import background_limit, too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal

@@ -12,10 +12,10 @@ from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap, check_dense
 from redsched.cache.reading import read_into
 from redsched.cache.summarize import summarized
-from redsched.decide import Explanation, ReasonCount
 from redsched.decide.filters.hosts import DOWN, HOSTS, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.summary import ruled_out_by
-from redsched.model import Request
+from redsched.model import ReasonCount, Request
+from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import Change, Poll
@@ -114,4 +114,4 @@ async def _lacks_hosts(cell: Cell, request: Request) -> str:
 def _explanation(summary: CellSummary, reason: str) -> Explanation:
     counts = [ReasonCount(_REASONS[name], summary.unready[name]) for name in UNREADY if summary.unready[name]]
     counts += [ReasonCount(reason, summary.ready)] if summary.ready else []
-    return Explanation(summary.hosts, 0, tuple(counts), (), ())
+    return Explanation(hosts=summary.hosts, fits=0, reasons=tuple(counts), nearest=())

@@ -6,10 +6,11 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from redsched.decide import Decision, Explanation
+from redsched.decide import Decision
 from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import RedschedError, TooHard
 from redsched.model import Request
+from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.planning.limits import too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal

@@ -3,10 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-from redsched.decide import ReasonCount
 from redsched.decide.scoring.demand import taken_by
 from redsched.decide.work_limit import TooMuchWork
-from redsched.model import Candidate, Request
+from redsched.model import Candidate, ReasonCount, Request
 from redsched.model.records.plans import CapacityPlan, ClassAmounts
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 

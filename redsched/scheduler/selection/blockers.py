@@ -5,9 +5,9 @@ That is a single claim if one suffices, the smallest of these; otherwise as few 
 
 from dataclasses import replace
 
-from redsched.decide import Explanation, Miss
 from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.records.explanations import Explanation, Miss
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell
 

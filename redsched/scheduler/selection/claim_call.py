@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from redsched.decide import Decision, Place
 from redsched.model import Claim, GangOnExit, Request
+from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
 NO_GANG: Mapping[str, tuple[str, ...]] = {}
@@ -111,7 +111,7 @@ def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
     """Return the selections that claiming the decision's places would give, without ids, tokens and leases."""
     alternates = _alternates(request, decision, [place.chosen.host for place in decision.places])
     places = (
-        Selection(cell.name, place.chosen.host, place.chosen.amounts, alternates, member=place.member)
+        Selection(None, None, cell.name, place.chosen.host, place.chosen.amounts, None, None, alternates, place.member)
         for place in decision.places
     )
     return Selections(tuple(places))
@@ -122,14 +122,14 @@ def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[s
     alternates = _alternates(request, decision, [one.host for one in answer.placed])
     selections = (
         Selection(
+            claim_id,
+            one.state,
             cell.name,
             one.host,
             place.candidates[one.candidate or 0].amounts,
-            alternates,
-            claim_id,
-            one.state,
             one.token,
             one.expires_at_ms,
+            alternates,
             place.member,
         )
         for claim_id, place, one in zip(ids, decision.places, answer.placed, strict=True)
@@ -142,14 +142,14 @@ def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapp
     members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
     selections = (
         Selection(
+            claim_id,
+            claims[claim_id].state,
             cell.name,
             claims[claim_id].host,
             claims[claim_id].slots,
-            claims[claim_id].alternates,
-            claim_id,
-            claims[claim_id].state,
             claims[claim_id].token,
             claims[claim_id].expires_at_ms,
+            claims[claim_id].alternates,
             member,
         )
         for claim_id, member in zip(ids, members, strict=True)

@@ -7,9 +7,9 @@ incremental calls, which used only the first of their ids.
 
 from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.owners import refuse_others
-from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import from_existing
 

@@ -20,16 +20,16 @@ from random import Random
 
 from redsched import tracing
 from redsched.cache.loaded import LoadedReplicas
-from redsched.decide import ReasonCount
 from redsched.decide.steps import Undecided
 from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
-from redsched.model import Request
+from redsched.model import ReasonCount, Request
+from redsched.model.records.selections import Selections
 from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.results import ClaimCost, Selections
+from redsched.scheduler.results import ClaimCost
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
 from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in

@@ -2,10 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
-from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.causes import KEPT
 from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.explain.places import merge_places
@@ -14,9 +12,11 @@ from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.errors import NoValidHost, RedschedError, Settling
-from redsched.model import Group, Request
+from redsched.model import Group, ReasonCount, Request
 from redsched.model.gpus import amount_text, gpus_of, in_words, share_a_node
-from redsched.model.kept_for import UNNAMED, KeptFor, fact_of
+from redsched.model.kept_for import UNNAMED
+from redsched.model.record import json_of
+from redsched.model.records.explanations import Explanation, Miss
 from redsched.model.workload import GPU_SHARES
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
@@ -42,7 +42,9 @@ class PendingRefusal:
         try:
             next(self._steps)
         except TooMuchWork:
-            self._found = Explanation(len(cell.updater.columns), 0, tuple(counts), (), cut_short=True)
+            self._found = Explanation(
+                hosts=len(cell.updater.columns), fits=0, reasons=tuple(counts), nearest=(), cut_short=True
+            )
 
     async def found(self) -> Explanation:
         """Return the explanation, after finding the changes in time slices."""
@@ -75,32 +77,16 @@ def refusal(
         )
         return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again{waits}")
     nearest = merge_nearest([one.nearest for one in found])
-    facts: dict[str, Any] = {
-        "reasons": [asdict(one) for one in reasons],
-        "nearest": [_shown(asdict(one)) for one in nearest],
-    }
+    # The API leaves out for whom amounts are kept for callers who may not know it; the text never says it.
+    facts: dict[str, Any] = {"reasons": list(map(json_of, reasons)), "nearest": list(map(json_of, nearest))}
     if any(one.cut_short for one in found):
         facts["cut_short"] = True
-    notes = [merge_unknown(one.unknown for one in found).text] if is_complete else []
+    notes = [merge_unknown(found).unknown_text] if is_complete else []
     places = merge_places(one.places for one in found)
     if places is not None:
-        facts["places"] = {name: value for name, value in asdict(places).items() if value or name == "fits"}
+        facts["places"] = json_of(places)
         notes.append(places.text)
     return NoValidHost(refusal_text(hosts, request, reasons, nearest, "; ".join(filter(None, notes))), facts)
-
-
-_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kept", "total_free", "capacity")
-"""The fields of a miss that are left out if they are empty."""
-
-
-def _shown(miss: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a miss that its REST model has.
-
-    The API leaves out for whom amounts are kept for callers who may not know it; the text never says it.
-    """
-    if miss["kept"]:
-        miss["kept"] = fact_of(KeptFor(**miss["kept"]))
-    return {name: value for name, value in miss.items() if name != "distance" and (value or name not in _OPTIONAL)}
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
@@ -138,7 +124,7 @@ def near(miss: Miss) -> str:
     changes = ", ".join(miss.changes)
     if miss.kept is None:
         return f"nearest{of} {miss.host}: {changes}"
-    kept = " and ".join(f"{amount} {slot}" for slot, amount in sorted(miss.kept.amounts.items()))
+    kept = " and ".join(f"{amount} {slot}" for slot, amount in sorted(miss.kept.slots.items()))
     return f"nearest{of} {miss.host}: {changes}{changes and ', as '}{kept} are {UNNAMED}"
 
 

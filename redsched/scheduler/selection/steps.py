@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from redsched.decide import Decision
 from redsched.errors import RedschedError
 from redsched.model.record import record
+from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import Selections
 from redsched.store.codec.results import ClaimAnswer
 
 

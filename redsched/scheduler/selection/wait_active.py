@@ -14,8 +14,8 @@ from typing import Any
 from redsched import aio, logs
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, EndReason, Request
+from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import Selection, Selections
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
 from redsched.store.codec.claim_codec import counting_objects

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         TextsAnswer,
     )
     from redsched.schema.responses.claims import (
-        BulkAnswer,
-        BulkClaimAnswer,
         EndingAnswer,
     )
     from redsched.schema.responses.hosts import (
@@ -37,22 +35,12 @@ if TYPE_CHECKING:
         FailedAttempt,
         FieldError,
         InvalidProblem,
-        Miss,
         NotConfirmedProblem,
         NoValidHostProblem,
         Problem,
     )
     from redsched.schema.responses.quotas import (
         QuotaProblem,
-    )
-    from redsched.schema.responses.selections import (
-        Alternate,
-        CheckAnswer,
-        ExplanationAnswer,
-        HostCheckAnswer,
-        RankedHostAnswer,
-        SelectionAnswer,
-        SelectionsAnswer,
     )
     from redsched.schema.responses.service import (
         AboutAnswer,
@@ -67,41 +55,31 @@ __all__ = [
     "AboutAnswer",
     "AcceptedAnswer",
     "AgentAnswer",
-    "Alternate",
     "AttestedAnswer",
-    "BulkAnswer",
-    "BulkClaimAnswer",
     "ChangeAnswer",
-    "CheckAnswer",
     "ClaimIdsAnswer",
     "DevicesAnswer",
     "EndingAnswer",
     "EventAnswer",
     "EventsAnswer",
-    "ExplanationAnswer",
     "FailedAttempt",
     "FieldError",
     "HealthAnswer",
     "HeartbeatAnswer",
     "HeartbeatsAnswer",
     "HeldClaimsAnswer",
-    "HostCheckAnswer",
     "InboxAnswer",
     "InboxEntryAnswer",
     "InboxesAnswer",
     "InvalidProblem",
-    "Miss",
     "NoValidHostProblem",
     "NotConfirmedProblem",
     "OutcomeAnswer",
     "Problem",
     "QuotaProblem",
-    "RankedHostAnswer",
     "ReadyAnswer",
     "ReportAnswer",
     "ReportedAnswer",
-    "SelectionAnswer",
-    "SelectionsAnswer",
     "TextNamesAnswer",
     "TextsAnswer",
 ]

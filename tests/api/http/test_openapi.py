@@ -13,8 +13,8 @@ import pytest
 from pydantic_core import to_json
 
 from redsched.api.openapi import models
+from redsched.model.record import adapter
 from redsched.schema import examples
-from redsched.schema.parsing import adapter
 from tests.api.parts import check_problem, put_host
 from tests.support.openapi import openapi_document
 

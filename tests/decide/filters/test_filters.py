@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, HostCheck
+from redsched.decide import Decider
 from redsched.errors import InvalidRequest
 from redsched.model import Hints, Request
+from redsched.model.records.explanations import HostCheck
 from redsched.settings import Settings
 from tests.support.builders.columns import FIELDS, columns_of
 

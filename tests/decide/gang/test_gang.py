@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision, ReasonCount
+from redsched.decide import Decider, Decision
 from redsched.decide.gang import Kind, requests_of
 from redsched.decide.gang.queue import CachedQueue, make_queue
 from redsched.decide.gang.repair import Repair
@@ -22,6 +22,7 @@ from redsched.model import (
     ClaimRule,
     GangMember,
     Group,
+    ReasonCount,
     Relation,
     RelationType,
     Request,

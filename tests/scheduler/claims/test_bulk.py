@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, NotFound, Request, Scheduler
+from redsched import BulkOutcome, BulkPage, ClaimFilter, InvalidRequest, NotFound, Request, Scheduler
 from redsched.errors import NoValidHost, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostStatus, ListedState
 from redsched.scheduler import Page
@@ -36,8 +36,8 @@ async def raw(clean_store: str) -> AsyncIterator[Any]:
         yield client
 
 
-def outcomes(page: Page[BulkResult]) -> dict[str, str]:
-    return {one.claim.claim_id: str(one.outcome) for one in page.items}
+def outcomes(page: BulkPage) -> dict[str, str]:
+    return {one.claim_id: str(one.outcome) for one in page.results}
 
 
 async def living(scheduler: Scheduler) -> set[str]:
@@ -100,7 +100,7 @@ async def test_filters_are_those_of_the_list(
         wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell
     )
     listed = {one.claim_id for one in page.items}
-    assert {one.claim.claim_id for one in found.items} == listed
+    assert {one.claim_id for one in found.results} == listed
     assert ids is None or listed == ids
 
 
@@ -130,7 +130,7 @@ async def test_what_ends_meanwhile_is_a_result(
     monkeypatch.setattr(scheduler.claims, "page", list_then_change)
     found = await scheduler.bulk.shelve(WEB)
     assert outcomes(found) == {"a": "refused", "b": "refused", "c": "shelved"}
-    assert {one.claim.claim_id: one.error.problem for one in found.items if one.error} == {
+    assert {one.claim_id: one.problem.problem for one in found.results if one.problem} == {
         "a": "claim-state",
         "b": "stale-token",
     }
@@ -139,9 +139,9 @@ async def test_what_ends_meanwhile_is_a_result(
 async def test_pages_continue_where_the_last_one_ended(scheduler: Scheduler, claims: list[str]) -> None:
     """The next page works although the claims of the first one no longer exist."""
     first = await scheduler.bulk.release(WEB, limit=2)
-    assert (len(first.items), first.next is None) == (2, False)
+    assert (len(first.results), first.next is None) == (2, False)
     rest = await scheduler.bulk.release(WEB, limit=2, after=first.next or "")
-    assert (len(rest.items), rest.next) == (1, None)
+    assert (len(rest.results), rest.next) == (1, None)
     assert await living(scheduler) == {"d"}
 
 
@@ -165,7 +165,7 @@ async def test_many_are_under_way_at_once_and_not_too_many(clean_store: str, mon
         monkeypatch.setattr(scheduler.claims, "give_back", counted)
         found = await scheduler.bulk.release(WEB)
         assert outcomes(found) == dict.fromkeys(outcomes(found), "released")
-        assert (len(found.items), max(under_way)) == (3 * AT_ONCE, AT_ONCE)
+        assert (len(found.results), max(under_way)) == (3 * AT_ONCE, AT_ONCE)
 
 
 async def test_a_store_that_is_gone_is_not_waited_for_by_every_claim(
@@ -184,8 +184,8 @@ async def test_a_store_that_is_gone_is_not_waited_for_by_every_claim(
 
         monkeypatch.setattr(ClaimCommands, "release", gone)
         found = await scheduler.bulk.release(WEB)
-        assert {one.outcome for one in found.items} == {BulkOutcome.REFUSED}
-        assert (len(found.items), len(tried)) == (2 * AT_ONCE, AT_ONCE)
+        assert {one.outcome for one in found.results} == {BulkOutcome.REFUSED}
+        assert (len(found.results), len(tried)) == (2 * AT_ONCE, AT_ONCE)
 
 
 # Claims with several placements, or none
@@ -206,7 +206,7 @@ async def test_a_claim_that_is_being_moved_is_released_whole(clean_store: str, w
     async with at_work(clean_store, 4, 3) as work:
         await moving(work)
         found = await work.scheduler.bulk.release(wanted)
-        assert [(one.claim.claim_id, one.outcome) for one in found.items] == [("mine", "ending")]
+        assert [(one.claim_id, one.outcome) for one in found.results] == [("mine", "ending")]
         assert await work.held() == {"h0": ["mine"]}
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
@@ -272,9 +272,9 @@ async def test_a_pending_claim_is_released(clean_store: str, wanted: ClaimFilter
 async def test_a_pending_claim_is_shelved_and_has_no_lease_to_renew(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         await pending(work)
-        [renewed] = (await work.scheduler.bulk.renew(PENDING, 3600)).items
-        assert renewed.error
-        assert renewed.error.detail.startswith("claim mine is pending")
+        [renewed] = (await work.scheduler.bulk.renew(PENDING, 3600)).results
+        assert renewed.problem
+        assert renewed.problem.detail.startswith("claim mine is pending")
         assert outcomes(await work.scheduler.bulk.shelve(PENDING)) == {"mine": "shelved"}
         assert (await work.scheduler.migrations.unshelve("mine"))[0].state is ClaimStatus.CLAIMED
 
@@ -301,9 +301,9 @@ async def test_a_pending_claim_that_is_placed_meanwhile_is_left_alone(
             return page
 
         monkeypatch.setattr(work.scheduler.claims, "page", list_then_place)
-        [result] = (await work.scheduler.bulk.release(PENDING)).items
-        assert result.error
-        assert result.error.problem == "stale-token"
+        [result] = (await work.scheduler.bulk.release(PENDING)).results
+        assert result.problem
+        assert result.problem.problem == "stale-token"
         assert await work.held() == {"h1": ["mine"]}
 
 
@@ -352,7 +352,7 @@ async def test_shelved_claims_are_unshelved_where_there_is_room(scheduler: Sched
     assert outcomes(await scheduler.bulk.unshelve(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
     found = await scheduler.bulk.unshelve(WEB)
     assert sorted(outcomes(found).values()) == ["refused", "refused", "unshelved"]
-    refused = {one.claim.claim_id: one.error for one in found.items if one.error}
+    refused = {one.claim_id: one.problem for one in found.results if one.problem}
     assert all(isinstance(error, NoValidHost) for error in refused.values())
     assert outcomes(await scheduler.bulk.unshelve(WEB)) == dict.fromkeys(refused, "refused")
     for wanted in (ClaimFilter(), ClaimFilter(state=ListedState.ACTIVE)):

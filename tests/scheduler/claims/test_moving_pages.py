@@ -56,10 +56,10 @@ async def rest(scheduler: Scheduler, after: str | None, wanted: ClaimFilter = WE
 async def test_a_claim_that_moves_to_a_host_that_was_passed_is_released(placed: Scheduler) -> None:
     first = await placed.bulk.release(WEB, force=True, limit=2)
     await move(placed, "e", "h1")
-    after, released = first.next, [one.claim.claim_id for one in first.items]
+    after, released = first.next, [one.claim_id for one in first.results]
     while after is not None:
         page = await placed.bulk.release(WEB, force=True, limit=2, after=after)
-        released += [one.claim.claim_id for one in page.items]
+        released += [one.claim_id for one in page.results]
         after = page.next
     assert sorted(released) == sorted(HOSTS)
     assert (await placed.claims.list(project="web")).items == ()

@@ -372,7 +372,7 @@ async def test_a_host_names_the_request_that_it_is_reserved_for(
         for kept in (miss.kept, view.kept_for):
             assert kept is not None
             assert re.fullmatch(expected, kept.text), kept.text
-            assert kept.amounts == {"VCPU": 8}
+            assert kept.slots == {"VCPU": 8}
         task.cancel()
         await asyncio.wait([task])
 

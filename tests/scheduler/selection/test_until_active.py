@@ -13,8 +13,8 @@ from redsched.agent.run import run
 from redsched.aio import end
 from redsched.errors import NotConfirmed
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
+from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
-from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, FailedAttempt
 from redsched.settings import Settings
 from redsched.store.cell import CellStore

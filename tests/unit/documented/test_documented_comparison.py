@@ -11,7 +11,7 @@ import pytest
 
 from redsched.decide.plugins.registry import plugin_registry
 from redsched.model import GroupPolicy, RelationType, Request, ServerGroup
-from redsched.schema.parsing import adapter
+from redsched.model.record import adapter
 from redsched.settings import Settings
 from tests.decide.scoring.test_comparison import MORE_AND_LESS
 from tests.support.openapi import openapi_document

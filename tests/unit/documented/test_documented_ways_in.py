@@ -12,7 +12,7 @@ from redsched.cli.commands import NOUNS, entries
 from redsched.cli.groups import load
 from redsched.errors import RedschedError
 from redsched.model import Request
-from redsched.schema.parsing import adapter
+from redsched.model.record import adapter
 from tests.support.openapi import openapi_document
 
 DOCS = Path(__file__).parents[3] / "docs"

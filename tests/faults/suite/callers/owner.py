@@ -9,8 +9,8 @@ from typing import Any
 
 from redsched.errors import ClaimState, NotConfirmed, NotFound, NoValidHost, OutcomeUnknown, QuotaExceeded, Unavailable
 from redsched.model import ClaimStatus, Request
+from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
-from redsched.scheduler.results import Selections
 from tests.faults.suite.callers import traffic
 from tests.faults.suite.callers.changing import Changing, Left
 from tests.faults.suite.processes.speech import say

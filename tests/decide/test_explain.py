@@ -5,7 +5,6 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
-from pydantic_core import to_json
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
@@ -18,7 +17,6 @@ from redsched.model import Claim, ClaimStatus, GangMember, Group, ReasonCount, R
 from redsched.model.records.explanations import Explanation, Miss, Unknown
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import near, refusal
-from redsched.schema import responses
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of
@@ -194,10 +192,9 @@ def test_a_refusal_has_the_facts_that_the_model_of_a_miss_shows() -> None:
     """The blocking claim, the gang's member and the pools are included only if there are any."""
     miss = Miss("h3", {"VCPU": 2}, {"VCPU": 1}, ("1 VCPU less",), (1, 0.5))
     misses = (miss, replace(miss, member="db", after="c-7", places={"VCPU": "numa0"}))
-    facts = refusal(True, Request({"VCPU": 2}), [Explanation(hosts=3, fits=0, reasons=(), nearest=misses)]).facts[
-        "nearest"
-    ]
-    assert to_json(facts) == to_json([responses.Miss.of(one) for one in misses])
+    found = Explanation(hosts=3, fits=0, reasons=(), nearest=misses)
+    facts = refusal(True, Request({"VCPU": 2}), [found]).facts["nearest"]
+    assert facts[0] == {"host": "h3", "needs": {"VCPU": 2}, "free": {"VCPU": 1}, "changes": ["1 VCPU less"]}
     assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after", "places"}]
 
 

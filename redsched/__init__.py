@@ -53,13 +53,14 @@ if TYPE_CHECKING:
         Spread,
         Token,
     )
-    from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Scheduler
+    from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Scheduler
     from redsched.settings import Settings
 
 __all__ = [
     "AgentStamp",
     "Aggregate",
     "BulkOutcome",
+    "BulkPage",
     "BulkResult",
     "Claim",
     "ClaimFilter",
@@ -113,6 +114,7 @@ _MODULES = {
     "AgentStamp": "redsched.model",
     "Aggregate": "redsched.model",
     "BulkOutcome": "redsched.scheduler",
+    "BulkPage": "redsched.scheduler",
     "BulkResult": "redsched.scheduler",
     "Claim": "redsched.model",
     "ClaimFilter": "redsched.scheduler",

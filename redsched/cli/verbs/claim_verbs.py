@@ -40,7 +40,7 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
         asked = options.as_model({"token": await _token(fleet, claim, token)}, TokenBody)
         return await fleet.claims.confirm(claim, asked.token)
 
-    _show(where, work, as_json, "{0.id} is active on {0.host}", on_demand=True)
+    _show(where, work, as_json, "{0.claim_id} is active on {0.host}", on_demand=True)
 
 
 @bulk.takes_filters
@@ -72,7 +72,7 @@ def _renew(claim: str, lease_s: int, token: str, as_json: bool, where: Where) ->
         asked = options.as_model(body, RenewBody)
         return await fleet.claims.renew(claim, asked.token, asked.lease_s)
 
-    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}", on_demand=True)
+    _show(where, work, as_json, "{0.claim_id} is {0.state} on {0.host}", on_demand=True)
 
 
 def fail(
@@ -97,7 +97,8 @@ def fail(
 
     found = with_fleet(where, work)
     is_over = found.state in ENDING_OR_ENDED
-    _show_claim(found, as_json, "{0.id} has failed on {0.host}" if is_over else "{0.id} is {0.state} on {0.host} now")
+    said = "{0.claim_id} has failed on {0.host}" if is_over else "{0.claim_id} is {0.state} on {0.host} now"
+    _show_claim(found, as_json, said)
 
 
 def move(
@@ -127,7 +128,7 @@ def move(
         asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
         return (await fleet.migrations.move(claim, **asked.model_dump()))[0]
 
-    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}, and leaves its present host once it runs there")
+    _show(where, work, as_json, "{0.claim_id} is {0.state} on {0.host}, and leaves its present host once it runs there")
 
 
 def resize(
@@ -231,7 +232,7 @@ def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, where: Where) -> 
         asked = options.as_model({"queue_timeout_s": queue_timeout_s}, UnshelveBody)
         return (await fleet.migrations.unshelve(claim, asked.queue_timeout_s))[0]
 
-    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}")
+    _show(where, work, as_json, "{0.claim_id} is {0.state} on {0.host}")
 
 
 async def _token(fleet: Fleet, claim: str, given: str) -> str:

@@ -15,6 +15,7 @@ from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
+from redsched.store.codec.claim_fields import carried_by
 from redsched.store.codec.results import ClaimCall, Clock, Member
 from redsched.store.codec.wire import Reply
 from redsched.store.embedded.server import PrivateServer
@@ -84,7 +85,8 @@ def _call(
     )
     lease_ms = request.lease_s * 1000
     decided = (clock.epoch, clock.now_ms, clock.seq)
-    return ClaimCall(members, *decided, request.digest(), fresh=True, lease_ms=lease_ms, project=project)
+    about: dict[str, Any] = {"project": project, "carried": carried_by(request)}
+    return ClaimCall(members, *decided, request.digest(), fresh=True, lease_ms=lease_ms, **about)
 
 
 def usec(client: Any) -> int:

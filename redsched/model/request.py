@@ -163,17 +163,14 @@ class Request(_WithTexts):
         return from_text(text, cls, {"Request": cls})
 
 
-# Properties of the call, not of a place: they affect neither which hosts fit nor their scores. The project may, where
-# aggregates are reserved for projects: whoever caches shapes has to check. The owner is not part of the digest: all
-# owners share the text of a request, and the script compares it on its own.
+# The owner is not part of the digest: all owners share the text of a request, and the script compares it on its own.
 _OF_THE_ANSWER = frozenset(
     ("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "reserve", "confirm_timeout_s", "owner")
 )
-_CALL_FIELDS = _OF_THE_ANSWER | {
-    *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
-    *("max_runtime_s", "gang_on_exit", "payload"),
-}
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
+# Properties of the call, not of a place: they affect neither which hosts fit nor their scores. The project may, where
+# aggregates are reserved for projects: whoever caches shapes has to check.
+_CALL_FIELDS = {*_ALL_FIELDS} - {one.name for one in fields(PlaceFields)} - {"policy", "weights"} | {"count"}
 _DEFAULTS: Mapping[str, Any] = {
     one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(Request)
 }

@@ -32,6 +32,7 @@ from redsched.model import (
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import carried
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
@@ -175,8 +176,7 @@ class World:
                 fresh=True,
                 lease_ms=lease_s * 1000,
                 request=request,
-                max_attempts=max_attempts,
-                on_exit=on_exit,
+                carried=carried(max_attempts=max_attempts, on_exit=on_exit),
                 max_runtime_s=max_runtime_s,
             )
         )

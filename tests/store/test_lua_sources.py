@@ -87,8 +87,10 @@ def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
     (options,) = re.findall(r"pairs\(\{(.*?)\}\)", source, re.DOTALL)
     first = re.findall(r"'(\w+)'", always)
     later = re.findall(r"(\w+) =", options) + re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)
-    later += re.findall(r"(?:stored\[2 \* i\] =|put\() ?'(\w+)\.' \.\.", source) + re.findall(r"put\('(\w+)',", source)
-    assert {"host", "digest", "amount", "on_exit", "alternates", "group", "counted"} <= {*first, *later}
+    later += re.findall(r"(?:stored\[#carried \+ 2 \* i\] =|put\() ?'(\w+)\.' \.\.", source) + re.findall(
+        r"put\('(\w+)',", source
+    )
+    assert {"host", "digest", "amount", "max_runtime_s", "alternates", "group", "counted"} <= {*first, *later}
     assert {*first, *later} <= of(CLAIM) | of(PLACEMENT) | {"claimed"}
 
 

@@ -96,7 +96,7 @@ def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: s
 UNUSED = {
     "claim": set(),
     "replace": {
-        *("digest", "consumer", "owner", "own_only", "call_id", "most_alternates", "gang_members", "gang_on_exit"),
+        *("digest", "owner", "own_only", "call_id", "most_alternates"),
     },
 }
 """The arguments that replace.lua ignores: the claims that it places again have these already."""
@@ -109,7 +109,7 @@ def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -
     names, keys = script.arguments.names, len(script.keys.names)
     used = {int(number) for number in re.findall(r"\bARGV\[(\d+)\]", script.text)}
     assert set(names) - {names[number - 1] for number in used} == UNUSED[name]
-    assert re.findall(r"local at = (\d+)", source) == [str(len(names))]
+    assert re.findall(r"local fixed = (\d+)", source) == [str(len(names))]
     assert set(re.findall(r"(?:local first = |KEYS\[|KEYS, \d+, )(\d+) \+ ", source)) == {str(keys)}
     assert re.findall(r"KEYS, (\d+), ", source) == [str(keys + 1)]
 

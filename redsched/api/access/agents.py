@@ -60,7 +60,7 @@ def check_report(caller: Caller, report: HostReport) -> None:
     )  # NUMA_NODE is added to reports, not given in them
     for claim in report.claims if isinstance(report, ReportBody) else ():
         if not claim.token:
-            own_project(caller, claim.id, claim.project)
+            own_project(caller, claim.id, claim.record.get("project", ""))
 
 
 async def without_foreign(

@@ -1,9 +1,8 @@
 #!lua
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
--- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer owner own_only members hosts lists request limited
--- ARGV gang call_id max_attempts on_exit most_alternates alternates gang_members gang_on_exit max_runtime_s reservation
--- ARGV decisions ...
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project owner own_only members hosts lists request limited gang
+-- ARGV call_id most_alternates alternates max_runtime_s reservation decisions carried ...
 -- Further keys: the claim of each member; with decisions their key; then host, claims and inbox of each host; with
 -- conditions the attributes of each host, if ARGV says so, then each group and shared pool; with alternates the key of
 -- each member's list; with a gang its key; with a request its key.
@@ -11,8 +10,6 @@
 -- own_only: 1 if earlier claims with these ids are a CONFLICT if they have another owner. members, hosts, lists:
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:
 -- of the project. gang: 1 if the members form a gang. call_id: of this call, if it may have to be undone, else ''.
--- max_attempts: '' for one. on_exit: '' for release. gang_members: as stored with each claim, or ''.
--- gang_on_exit: '' for keep.
 -- max_runtime_s: of the request, '' for no limit. The time counts from a claim's first placement on, or from the one
 -- that unshelved it: claims that replace.lua moves or retries keep the deadline that they have.
 -- reservation: that of the request, if hosts are reserved for it; '*' if it may use what is kept for any; else ''.
@@ -20,6 +17,7 @@
 -- stored for each claim. '' in calls of replace.lua.
 -- decisions: how the candidates were chosen: the number of the text of each member (from 1), separated by spaces, then
 -- a line for each text; '' to keep nothing of it.
+-- carried: the number of fields that each claim keeps as they are; then name and value of each.
 -- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the
 -- numbers of a host and of an amount list, as `1:1 2:1` (from 1); then the conditions, if any: claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome

@@ -3,9 +3,8 @@
 -- of them or none. For moves, for claims whose last placement failed, and for shelved claims. Separate from claim.lua
 -- because the server creates all functions of a script again at each call, and few claims are ever placed again.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
--- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer owner own_only members hosts lists request limited
--- ARGV gang call_id max_attempts on_exit most_alternates alternates gang_members gang_on_exit max_runtime_s reservation
--- ARGV decisions ...
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project owner own_only members hosts lists request limited gang
+-- ARGV call_id most_alternates alternates max_runtime_s reservation decisions carried ...
 -- Further keys: as for claim.lua; after those of groups and pools, the other claims on whose hosts the decision
 -- depends, then two for each member: the host of the placement that it is based on, and the gang of its claim (that
 -- host again if it is in none).

@@ -53,7 +53,7 @@ class OwnPlacements:
             return None
         call = found.call
         gang = call.members[0].id if call.is_gang and len(call.members) > 1 else ""
-        owner = {"project": call.project, "consumer": call.consumer, "gang": gang}
+        owner = {"project": call.project, "consumer": call.carried.get("consumer", ""), "gang": gang}
         fields = {name: value for name, value in owner.items() if value}
         for slot, amount in found.member.candidates[found.candidate].amounts.items():
             fields[AMOUNT + slot] = str(amount)

@@ -233,9 +233,7 @@ def _call(
     call = claim_call(group.request, cell, decision, ids, epoch, seen_seq, reservation=reservation)
     pairs = zip(call.members, group.claims, strict=True)
     members = tuple(replace(member, replacement=replacement(one)) for member, one in pairs)
-    return replace(
-        call, members=members, fresh=True, request="", is_gang=False, max_attempts=1, expected=group.expected
-    )
+    return replace(call, members=members, fresh=True, request="", is_gang=False, carried={}, expected=group.expected)
 
 
 def _moved(claim: Claim) -> Replacement:

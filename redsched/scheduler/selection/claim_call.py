@@ -7,6 +7,7 @@ from redsched.decide import Decision, Place
 from redsched.model import Claim, GangOnExit, Request
 from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell
+from redsched.store.codec.claim_fields import carried_by
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
 NO_GANG: Mapping[str, tuple[str, ...]] = {}
@@ -49,21 +50,19 @@ def claim_call(
         fresh=not request.claim_ids,
         lease_ms=request.lease_s * 1000,
         project=request.project,
-        consumer=request.consumer,
+        carried=carried_by(
+            request, gang_members=members_by_name, gang_on_exit=request.gang_on_exit if is_gang else GangOnExit.KEEP
+        ),
         owner=owner,
         own_only=own_only,
         rules=decision.rules,
         limits=cell.decider.limits(decision.places),
         request=cell.requests.to_write(request, digest, epoch),
         is_gang=is_gang,
-        on_exit=request.on_exit,
-        max_attempts=request.max_attempts,
         max_runtime_s=request.max_runtime_s,
         alternates=decision.alternates,
         most_alternates=request.alternates,
         call_id=call_id,
-        gang_members=members_by_name,
-        gang_on_exit=request.gang_on_exit if is_gang else GangOnExit.KEEP,
         reservation=reservation,
     )
 

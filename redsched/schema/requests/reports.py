@@ -1,27 +1,17 @@
 """Bodies of agents that use HTTP: reports and heartbeats of hosts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Literal
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
-from redsched.model import (
-    MAX_ATTEMPTS,
-    MAX_CLASSES,
-    MAX_HOST_CLAIMS,
-    MAX_RUNTIME_S,
-    AgentStamp,
-    EndReason,
-    HostReport,
-    OnExit,
-)
+from redsched.model import MAX_CLASSES, MAX_HOST_CLAIMS, AgentStamp, Claim, HostReport
 from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
-from redsched.model.types import GivenName, GivenOwner
+from redsched.model.types import read_as
 from redsched.model.validation import check_name
-from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenCounted, GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
@@ -29,43 +19,52 @@ from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
 PLAIN_BYTES = 64 * 1024
 """Reports of up to this size are parsed without another look."""
 
-_ABOUT = {one.name: Field(description=one.doc) for one in FIELDS}
-_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and not one.is_family) - {ALTERNATES}
+_LEFT_OUT = {ALTERNATES, "gang", "gang_members", "gang_on_exit", "log", "resized_from", "restarts"}
+"""Journaled fields that reports do not have: the hosts are in `alternates`, and the others are for redsched's agent."""
+_DEFAULTS = {one.name: one.default for one in fields(Claim)}
+_PLAIN = [
+    (one.name, Annotated[one.kind.given, Field(description=one.doc)], _DEFAULTS[one.attribute or one.name])
+    for one in FIELDS
+    if one.kind and one.journaled and one.name not in _LEFT_OUT
+]
+"""The name, type and default of each field that a report has as the journal has it."""
+_COUNTED = next(one for one in FIELDS if one.name == "counted")
+_Slots = Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldClaimBody(JournaledClaim):
-    """A claim that a host holds, as recorded in its journal."""
+def _read_record(held: Any) -> None:
+    """Make the record of the fields of a held claim."""
+    for topology in ("host", "zone"):
+        if domain := held.counted.get(topology):
+            check_name(topology, domain)
+    plain = ((name, getattr(held, name), default) for name, _, default in _PLAIN)
+    record = {name: str(value) for name, value, default in plain if value and value != default}
+    record |= {ALTERNATES: str(len(held.alternates))} if held.alternates else {}
+    record |= {f"counted.{topology}": domain for topology, domain in held.counted.items()}
+    object.__setattr__(held, "record", record_with(record, held.slots, {}))
 
-    record: Mapping[str, str] = field(init=False)  # made of the fields below
-    slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
-    project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
-    consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
-    owner: Annotated[GivenOwner | Literal[""], _ABOUT["owner"]] = ""
-    actor: Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{0,{MAX_ACTOR}}}$"), _ABOUT["actor"]] = ""
-    request_id: Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{0,{MAX_REQUEST_ID}}}$"), _ABOUT["request_id"]] = ""
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
-    claimed_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["claimed_at_ms"]] = None
-    group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
-    counted: Annotated[
-        Mapping[GivenTopology, GivenCounted], Field(max_length=MAX_TOPOLOGIES + 3), _ABOUT["counted"]
-    ] = field(default_factory=dict)
-    on_exit: Annotated[OnExit, _ABOUT["on_exit"]] = OnExit.RELEASE
-    max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS), _ABOUT["max_attempts"]] = 1
-    max_runtime_s: Annotated[int, Field(ge=0, le=MAX_RUNTIME_S), _ABOUT["max_runtime_s"]] = 0
-    runtime_deadline_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["runtime_deadline_ms"]] = None
-    work_ended_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["work_ended_at_ms"]] = None
-    end_reason: Annotated[EndReason | None, _ABOUT["end_reason"]] = None
 
-    def __post_init__(self) -> None:
-        for topology in ("host", "zone"):
-            if domain := self.counted.get(topology):
-                check_name(topology, domain)
-        plain = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name in _PLAIN)
-        record = {name: str(value) for name, value, default in plain if value and value != default}
-        record |= {ALTERNATES: str(len(self.alternates))} if self.alternates else {}
-        record |= {f"counted.{topology}": domain for topology, domain in self.counted.items()}
-        object.__setattr__(self, "record", record_with(record, self.slots, {}))
+HeldClaimBody = make_dataclass(
+    "HeldClaimBody",
+    [
+        ("record", Mapping[str, str], field(init=False)),  # made of the fields below
+        ("slots", _Slots),
+        *_PLAIN,
+        (
+            "counted",
+            Annotated[
+                Mapping[GivenTopology, GivenCounted],
+                Field(max_length=MAX_TOPOLOGIES + 3, description=_COUNTED.doc),
+            ],
+            field(default_factory=dict),
+        ),
+    ],
+    bases=(JournaledClaim,),
+    namespace={"__doc__": "A claim that a host holds, as recorded in its journal.", "__post_init__": _read_record},
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class ReportBody(HostReport):
     agent: AgentStamp | None = None
     epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
     claims: Annotated[
-        tuple[HeldClaimBody, ...],
+        tuple[Annotated[JournaledClaim, read_as(HeldClaimBody)], ...],
         Field(
             max_length=MAX_HOST_CLAIMS,
             fail_fast=True,

@@ -5,10 +5,9 @@ Conditions (server groups, shared pools, rules, limits) come last, and only in c
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded, GangOnExit, OnExit
+from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.claim_fields import alternates_text, decisions_name
-from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Member, Placed, Replacement, SharedObject
@@ -95,18 +94,16 @@ class ClaimWire:
         return found
 
     def _head(self, call_id: str) -> Arguments:
-        """Return the arguments that the scripts' headers name."""
+        """Return the arguments that the scripts' headers name, and the carried fields."""
         call = self._call
         decided = (call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms)
-        owner = (call.digest, call.project, call.consumer, call.owner, int(call.own_only))
+        owner = (call.digest, call.project, call.owner, int(call.own_only))
         counts = (len(call.members), len(self._hosts), len(self._lists))
         flags = (call.request, int(call.limited), int(self._is_gang), call_id)
-        attempts = call.max_attempts if call.max_attempts > 1 else ""
-        on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
-        alternates = (call.most_alternates, alternates_text(call.alternates), gang_members_text(call.gang_members))
-        gang_on_exit = "" if call.gang_on_exit == GangOnExit.KEEP else str(call.gang_on_exit)
+        alternates = (call.most_alternates, alternates_text(call.alternates))
         limits = (call.max_runtime_s or "", call.reservation, self._decisions)
-        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, gang_on_exit, *limits]
+        carried = (len(call.carried), *flat(call.carried.items()))
+        return [*decided, *owner, *counts, *flags, *alternates, *limits, *carried]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
         """Return each list of amounts, and the amounts from shared pools, each with the number of its list."""

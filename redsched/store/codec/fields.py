@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -15,10 +15,8 @@ from redsched.model import (
     ClaimStatus,
     EndReason,
     FromWhy,
-    GangOnExit,
     HostReport,
     Inventory,
-    OnExit,
     Placement,
     Pool,
     Quota,
@@ -28,7 +26,7 @@ from redsched.model import (
 )
 from redsched.model.hosts import warnings_of
 from redsched.model.validation import parse_int
-from redsched.store.codec.claim_fields import is_of_placement
+from redsched.store.codec.claim_fields import attributes_in, is_of_placement
 
 AMOUNT = "amount."
 RESIZING_TO = "resizing_to."
@@ -173,39 +171,12 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         state=ClaimStatus(fields["state"]),
         token=fields["token"],
         slots=_amounts(main, AMOUNT),
-        project=fields.get("project", ""),
-        consumer=fields.get("consumer", ""),
-        owner=fields.get("owner", ""),
-        actor=fields.get("actor", ""),
-        request_id=fields.get("request_id", ""),
-        digest=fields.get("digest", ""),
-        end_reason=_why(fields, "end_reason"),
-        claimed_at_ms=_whole(fields.get("claimed_at_ms")),
-        expires_at_ms=_whole(fields.get("expires_at_ms")),
-        server_group=fields.get("group", ""),
         counted=_counted(main),
-        gang=fields.get("gang", ""),
-        gang_members=_gang_members(fields.get("gang_members", "")),
-        gang_on_exit=GangOnExit(fields.get("gang_on_exit", GangOnExit.KEEP)),
-        gang_exit=GangOnExit(fields["gang_exit"]) if fields.get("gang_exit") else None,
         resizing_to=_amounts(main, RESIZING_TO),
         placements=tuple(placements),
-        closed=fields.get("closed", ""),
-        closed_reason=_why(fields, "closed_reason"),
-        closed_by=fields.get("closed_by", ""),
-        retry_from=fields.get("retry_from", ""),
-        max_attempts=_whole(fields.get("max_attempts")) or 1,
-        max_runtime_s=_whole(fields.get("max_runtime_s")) or 0,
-        runtime_deadline_ms=_whole(fields.get("runtime_deadline_ms")),
-        failed_moves=_whole(fields.get("failed_moves")) or 0,
-        move_failed_at_ms=_whole(fields.get("move_failed_at_ms")) or 0,
-        attempts=parse_int(fields.get("attempts", ""), 1),
-        restarts=parse_int(fields.get("restarts", ""), 0),
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
-        on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
-        log=fields.get("log", ""),
-        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,
+        **attributes_in(fields),
     )
     is_pending = "retry_root" in fields and not claim.wanted
     return replace(claim, state=ClaimStatus.PENDING) if is_pending else claim
@@ -235,16 +206,6 @@ def _placement(fields: Mapping[str, str]) -> Placement:
 
 def _counted(fields: Mapping[str, str]) -> dict[str, str]:
     return {name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)}
-
-
-def gang_members_text(members: Mapping[str, Iterable[str]]) -> str:
-    """Return the claims of each member of a gang, in the form that a claim's hash stores."""
-    return " ".join(f"{name}={','.join(ids)}" for name, ids in members.items())
-
-
-def _gang_members(text: str) -> dict[str, tuple[str, ...]]:
-    pairs = (one.partition("=") for one in text.split())
-    return {name: tuple(ids.split(",")) for name, _, ids in pairs}
 
 
 def _why(fields: Mapping[str, str], name: str) -> EndReason | None:

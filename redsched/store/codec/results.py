@@ -14,9 +14,7 @@ from redsched.model import (
     ClaimStatus,
     EndReason,
     Exceeded,
-    GangOnExit,
     HostLimit,
-    OnExit,
 )
 from redsched.model.record import record
 from redsched.model.types import Body, GivenName, GivenToken, read_as
@@ -195,7 +193,8 @@ class ClaimCall:
     fresh: bool
     lease_ms: int
     project: str = ""
-    consumer: str = ""
+    carried: Mapping[str, str] = field(default_factory=dict)
+    """Fields that each claim stores, as from `claim_fields.carried`. The scripts do not read them."""
     owner: str = ""
     own_only: bool = False
     """Whether earlier claims with these ids are refused if others own them."""
@@ -210,19 +209,13 @@ class ClaimCall:
     """Whether the failure of one member ends all members, as long as not all are active."""
     call_id: str = ""
     """Identifies this call, so that undoing it spares claims that a later call has returned; '' for none."""
-    on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
     """Written-off hosts: members of an affinity group there do not restrict the replacement of one of them."""
-    max_attempts: int = 1
-    """The number of placements after which each of these claims has failed."""
     max_runtime_s: int = 0
     """How long the work of each of these claims may run, from its claim or unshelving on; 0 for no limit."""
     alternates: tuple[str, ...] = ()
     """Further hosts that fit, best first. Each claim keeps up to `most_alternates` of them that no member gets."""
     most_alternates: int = 0
-    gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For a gang with relations or `gang_on_exit`: the ids of each member's claims, stored with all of them."""
-    gang_on_exit: GangOnExit = GangOnExit.KEEP
     reservation: str = ""
     """The reservation of the request, if hosts are reserved for it: it may use what they keep for it; '*': for any."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

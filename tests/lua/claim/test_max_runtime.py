@@ -27,7 +27,7 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 
 async def limited(cell: CellStore, max_runtime_s: int = 60, **options: Any) -> Placed:
     """Claim `a` on h1; its work may run for so long."""
-    call = replace(call_of(await cell.tick(), member("a", "h1")), max_runtime_s=max_runtime_s, **options)
+    call = replace(call_of(await cell.tick(), member("a", "h1"), **options), max_runtime_s=max_runtime_s)
     answer = await cell.claims.place(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0]

@@ -1,6 +1,5 @@
 """Why a claim failed, expired or lost its work: stored as text beside it, for as long as the claim is remembered."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -169,14 +168,14 @@ async def test_the_work_of_a_later_placing_may_end_too(cell: CellStore) -> None:
 
 async def test_what_becomes_of_it_stands_in_the_claim_where_it_was_said(cell: CellStore, raw: Any) -> None:
     for claim_id, on_exit in (("a", OnExit.RELEASE), ("b", OnExit.REPLACE), ("c", OnExit.KEEP)):
-        call = replace(call_of(await cell.tick(), member(claim_id, "h1", VCPU=1)), on_exit=on_exit)
+        call = call_of(await cell.tick(), member(claim_id, "h1", VCPU=1), on_exit=on_exit)
         assert (await cell.claims.place(call)).outcome is Outcome.OK
         assert (await cell.claims.read([claim_id]))[claim_id].on_exit is on_exit
     assert "on_exit" not in await fields_of(raw, cell.keys.claim("a"))
 
 
 async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended(cell: CellStore, raw: Any) -> None:
-    call = replace(call_of(await cell.tick(), member("a", "h1", VCPU=1)), on_exit=OnExit.KEEP)
+    call = call_of(await cell.tick(), member("a", "h1", VCPU=1), on_exit=OnExit.KEEP)
     token = (await cell.claims.place(call)).placed[0].token
     await cell.claims.release("h1", "a", token, ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))

@@ -52,7 +52,7 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 
 async def attempted(cell: CellStore, most: int = 3, host: str = "h1") -> Placed:
     """Claim `a`, with so many attempts."""
-    call = replace(call_of(await cell.tick(), member("a", host)), max_attempts=most)
+    call = call_of(await cell.tick(), member("a", host), max_attempts=most)
     answer = await cell.claims.place(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
@@ -61,7 +61,7 @@ async def attempted(cell: CellStore, most: int = 3, host: str = "h1") -> Placed:
 async def again(cell: CellStore, placed: Placed, host: str, most: int = 3) -> Placed:
     """Place `a` again, as a scheduler does."""
     one = replace(member("a", host), replacement=Replacement(placed.host, placed.token, FAILED))
-    answer = await cell.claims.place(replace(call_of(await cell.tick(), one), max_attempts=most))
+    answer = await cell.claims.place(call_of(await cell.tick(), one, max_attempts=most))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
 
@@ -404,7 +404,7 @@ async def test_what_a_host_brings_back_as_active_has_all_its_attempts_again(cell
 
 async def replaced(cell: CellStore, most: int) -> Placed:
     """Claim `a`, whose work runs, and which is placed again whenever its work ends."""
-    call = replace(call_of(await cell.tick(), member("a", "h1")), max_attempts=most, on_exit=OnExit.REPLACE)
+    call = call_of(await cell.tick(), member("a", "h1"), max_attempts=most, on_exit=OnExit.REPLACE)
     placed = (await cell.claims.place(call)).placed[0]
     await arrive(cell, "a", placed)
     return placed

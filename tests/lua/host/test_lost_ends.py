@@ -40,14 +40,14 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 
 async def attempted(cell: CellStore, on_exit: OnExit = OnExit.RELEASE) -> Placed:
     """Claim `a` on h1, with three attempts."""
-    call = replace(call_of(await cell.tick(), member("a", "h1")), max_attempts=3, on_exit=on_exit)
+    call = call_of(await cell.tick(), member("a", "h1"), max_attempts=3, on_exit=on_exit)
     return (await cell.claims.place(call)).placed[0]
 
 
 async def again(cell: CellStore, failed: Placed, host: str) -> ClaimAnswer:
     """Place `a` again, which is pending from this placement."""
     one = replace(member("a", host), replacement=Replacement(failed.host, failed.token, EndReason.FAILED))
-    return await cell.claims.place(replace(call_of(await cell.tick(), one), max_attempts=3))
+    return await cell.claims.place(call_of(await cell.tick(), one, max_attempts=3))
 
 
 async def retried(cell: CellStore, raw: Any, on_exit: OnExit = OnExit.RELEASE) -> tuple[Placed, Placed, Any]:

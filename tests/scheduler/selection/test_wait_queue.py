@@ -78,7 +78,7 @@ async def test_one_place_that_comes_free_is_tried_for_once(
     claim = store.claims.place
 
     async def counted(call: ClaimCall) -> ClaimAnswer:
-        calls.append(call.consumer)
+        calls.append(call.carried["consumer"])
         return await claim(call)
 
     monkeypatch.setattr(store.claims, "place", counted)

@@ -18,6 +18,7 @@ from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
+from redsched.store.codec.claim_fields import carried
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Clock, Member, Placed
 from redsched.store.codec.wire import Reply
@@ -181,10 +182,16 @@ def member(claim_id: str, *hosts: str, **amounts: int) -> Member:
 
 
 def call_of(
-    clock: Clock, *members: Member, digest: str = "digest", fresh: bool = True, lease_ms: int = HOUR_S * 1000
+    clock: Clock,
+    *members: Member,
+    digest: str = "digest",
+    fresh: bool = True,
+    lease_ms: int = HOUR_S * 1000,
+    **also: Any,
 ) -> ClaimCall:
-    """Return a call that was decided at this clock."""
-    return ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, digest, fresh, lease_ms, "project", "consumer")
+    """Return a call that was decided at this clock. `also`: further fields that its claims carry."""
+    decided = (clock.epoch, clock.now_ms, clock.seq)
+    return ClaimCall(members, *decided, digest, fresh, lease_ms, "project", carried(consumer="consumer", **also))
 
 
 async def claim_on(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:

@@ -6,7 +6,7 @@ same world.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from redsched.model import ENDING_OR_ENDED, LEASED, Candidate, Claim, ClaimStatus, EndReason, Placement, Token
@@ -224,8 +224,7 @@ class Histories:
     # The owner, and schedulers
 
     async def send(self, claim_id: str, member: Member) -> ClaimAnswer:
-        call = call_of(await self.cell.tick(), member)
-        call = replace(call, max_attempts=2)
+        call = call_of(await self.cell.tick(), member, max_attempts=2)
         self.sent.append((claim_id, call))
         return await self.cell.claims.place(call)
 

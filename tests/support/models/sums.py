@@ -92,12 +92,12 @@ def _expected(claims: Any) -> Counts:
             host = f"host:{one.host}"
             counts[host, "claims"] += 1
             counts[host, "starting"] += one.state in LEASED
-            for slot, amount in one.amounts.items():
+            for slot, amount in one.slots.items():
                 pool, name = split_slot(slot)
                 shared = pool.startswith(SHARED_POOL)
                 counts[pool if shared else host, f"claimed.{name if shared else slot}"] += amount
-            if claim.group:
-                group = f"server-group:{claim.group}"
+            if claim.server_group:
+                group = f"server-group:{claim.server_group}"
                 counts[group, "members"] += 1
                 counts[group, f"count.host={one.host}"] += 1
                 for topology, domain in one.counted.items():

@@ -36,7 +36,7 @@ from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import FIELDS
+from redsched.store.codec.claim_fields import FIELDS, carried
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, FencingBegun, Member, ReleaseMode, Replacement
@@ -46,11 +46,14 @@ from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import STEP
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
+from tests.support import claim_rows
 from tests.support.store_users import url_as
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 LEFT_TO_OPERATORS = {"jump_s", "remember_s", "keep_s", "settle_s"}
+ALL_CARRIED = {one.name: one.absent or "x" for one in FIELDS if one.carried and not one.name.startswith("gang_")}
+"""A value of each field that claims without a gang carry."""
 TOO_RARE = {
     "rs:{c}:changes": {"reread"},
     "rs:{c}:claim:<id>": {"call_id", "clock_shift_ms"},
@@ -185,9 +188,7 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
     members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
-    call = ClaimCall(
-        members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c", "alice", on_exit=OnExit.KEEP
-    )
+    call = ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", ALL_CARRIED, "alice")
     answer = await cell.claims.place(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token
@@ -203,13 +204,13 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         return [one.token for one in (await cell.claims.place(call)).placed]
 
     ids = ("g1", "g2")
-    gang: Any = {"is_gang": True, "gang_members": {"m": ids}, "gang_on_exit": GangOnExit.RELEASE}
+    gang: Any = {"is_gang": True, "carried": carried(gang_members={"m": ids}, gang_on_exit=GangOnExit.RELEASE)}
     tokens = await place(*(Member(one, small, decision="{}") for one in ids), **gang)
     await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.gangs.end("g1")
     ids = ("g3", "g4")
-    gang["gang_members"] = {"places": ids}
+    gang["carried"] |= carried(gang_members={"places": ids})
     tokens = await place(*(Member(one, small) for one in ids), **gang)
     for claim_id, token in zip(ids, tokens, strict=True):
         await cell.claims.confirm("h1", claim_id, token)
@@ -218,7 +219,8 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await cell.gangs.release_others((await cell.claims.read(["g3"]))["g3"])
     await cell.claims.gone("h1", "g4", tokens[1], EndReason.RELEASED, {})
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
-    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
+    others["carried"] = carried(max_attempts=3, on_exit=OnExit.REPLACE)
+    (token,) = await place(Member("moved", small), max_runtime_s=60, **others)
     await cell.claims.confirm("h1", "moved", token, log="/jobs/log")
     (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)
@@ -325,14 +327,8 @@ async def live(cell: CellStore, seen: Seen) -> None:
 
 
 def test_the_documented_fields_of_claims_are_those_of_the_table() -> None:
-    written = {plain(one) for one in DOCUMENTED["rs:{c}:claim:<id>"]} - {"placement.<>.<>"}
-    assert written == {f"{one.name}.<>" if one.is_family else one.name for one in FIELDS}
-
-
-def test_the_documented_meanings_of_claim_fields_are_those_of_the_table() -> None:
-    _, _, section = (DOCS / "keys.md").read_text().partition("\n## `rs:{c}:claim:<id>`")
-    rows = re.findall(r"^\| `(\w+)(?:\.<\w+>)?` \| (.+) \|$", section.partition("\n## ")[0], re.MULTILINE)
-    assert dict(rows) == {one.name: one.doc for one in FIELDS}
+    page = claim_rows.PAGE.read_text()
+    assert page == claim_rows.written(page), "run scripts/claim-fields"
 
 
 async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:

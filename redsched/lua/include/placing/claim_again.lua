@@ -159,7 +159,7 @@ local function restart_runtime(cell, claim)
 end
 
 -- Write the new placement of a claim beside those that it has.
-local function write_again(cell, member, expires, entry_id)
+local function write_again(cell, member, expires, entry_id, call)
   local again, amounts = member.again, {}
   local claim = again.claim
   for _, entry in ipairs(member.amounts) do
@@ -178,8 +178,9 @@ local function write_again(cell, member, expires, entry_id)
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
   claim.fields.gang, claim.fields.gang_exit = nil, nil -- it is no longer part of its gang
-  claim.fields.max_attempts = ARG.max_attempts ~= '' and ARG.max_attempts or claim.fields.max_attempts
-  claim.fields.on_exit = ARG.on_exit ~= '' and ARG.on_exit or claim.fields.on_exit
+  for i = 1, #call.carried, 2 do
+    claim.fields[call.carried[i]] = call.carried[i + 1]
+  end
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
   if again.move_deadline_ms or claim.fields.runtime_deadline_ms then
     shift_claim(claim)

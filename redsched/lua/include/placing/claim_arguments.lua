@@ -7,14 +7,14 @@
 -- include: object_at
 
 -- Parse an amount list, whose length is ARGV[at]. `fields`: what to read of a host, its state and then six fields of
--- each slot. `stored`: the fields of a claim with these amounts.
-local function parse_list(at)
+-- each slot. `stored`: the fields of a claim with these amounts, after those that it carries.
+local function parse_list(at, carried)
   local fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting', 'reservation'}
-  local list, stored, last = {fields = fields, stored = nil}, {}, 8
+  local list, stored, last = {fields = fields, stored = nil}, {unpack(carried)}, 8
   for i = 1, ARGV[at] do
     local slot, amount = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
     list[i] = {slot = slot, amount = amount + 0}
-    stored[2 * i - 1], stored[2 * i] = 'amount.' .. slot, amount
+    stored[#carried + 2 * i - 1], stored[#carried + 2 * i] = 'amount.' .. slot, amount
     fields[last + 1], fields[last + 2], fields[last + 3] = 'capacity.' .. slot, 'claimed.' .. slot, 'external.' .. slot
     fields[last + 4], fields[last + 5], fields[last + 6] = 'min.' .. slot, 'max.' .. slot, 'step.' .. slot
     last = last + 6
@@ -26,11 +26,13 @@ end
 local function parse_call(parse_more)
   local call = {
     members = {}, hosts = {}, lists = {}, quota = ARG.project ~= '' and object_at(KEY.quota) or nil, conditions = nil,
-    member_count = ARG.members + 0, hosts_after = 7 + ARG.members + (ARG.decisions ~= '' and 1 or 0),
+    carried = nil, member_count = ARG.members + 0, hosts_after = 7 + ARG.members + (ARG.decisions ~= '' and 1 or 0),
   }
-  local at = 26
+  local fixed = 22
+  local at = fixed + 2 * ARG.carried
+  call.carried = {unpack(ARGV, fixed + 1, at)}
   for i = 1, ARG.lists do
-    local list = parse_list(at + 1)
+    local list = parse_list(at + 1, call.carried)
     call.lists[i], at = list, at + 1 + 2 * #list
   end
   for i = 1, call.member_count do

@@ -16,10 +16,9 @@ local function write_new(cell, member, expires, entry_id, call)
     stored = {'owner', ARG.owner, unpack(stored)}
   end
   redis.call('HSET', member.key, 'host', member.host.name, 'state', 'claimed', 'project', ARG.project,
-    'consumer', ARG.consumer, 'digest', ARG.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires,
+    'digest', ARG.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires,
     'token', member.token, 'inbox_id', entry_id, unpack(with_origin(cell, stored, member.origin)))
-  local options = ARG.call_id .. ARG.max_attempts .. ARG.on_exit .. ARG.alternates .. ARG.gang_members
-    .. ARG.gang_on_exit .. ARG.max_runtime_s
+  local options = ARG.call_id .. ARG.alternates .. ARG.max_runtime_s
   if options ~= '' or ARG.gang == '1' or call.conditions or member.reopened then
     write_options(cell, call, member)
   end

@@ -22,10 +22,8 @@ local function add_call_options(cell, call, claim)
   local gang = ARG.gang == '1' and call.members[1].id or ''
   local deadline = ARG.max_runtime_s ~= '' and runtime_deadline(cell, ARG.max_runtime_s) or ''
   local shift_ms = deadline ~= '' and clock_shift() or 0
-  for field, value in pairs({call_id = ARG.call_id, on_exit = ARG.on_exit, gang = gang,
-      gang_members = ARG.gang_members, gang_on_exit = ARG.gang_on_exit, max_attempts = ARG.max_attempts,
-      max_runtime_s = ARG.max_runtime_s, runtime_deadline_ms = deadline,
-      clock_shift_ms = shift_ms ~= 0 and text(shift_ms) or ''}) do
+  for field, value in pairs({call_id = ARG.call_id, gang = gang, max_runtime_s = ARG.max_runtime_s,
+      runtime_deadline_ms = deadline, clock_shift_ms = shift_ms ~= 0 and text(shift_ms) or ''}) do
     if value ~= '' then
       claim[#claim + 1], claim[#claim + 2] = field, value
     end

@@ -22,6 +22,9 @@ from redsched.model.workload import GPU_SHARES
 PREFIX = "REDSCHED_"
 MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]
+_MIRRORS_ALL = f"a scheduler has all cells of {PREFIX}CELLS in memory: unset this, and name fewer cells to need less"
+REMOVED = {"mirror_cells": _MIRRORS_ALL, "loaded_cells": _MIRRORS_ALL}
+"""Settings of earlier versions that have no effect now, each with what holds instead."""
 Factor = Annotated[float, Field(allow_inf_nan=False)]
 GpuShare = Annotated[int, Field(ge=1, le=1000)]
 
@@ -46,12 +49,6 @@ class Settings(BaseModel):
         "", description="File with the store's password alone, accessible to its owner alone. Empty: that of the URL."
     )
     cells: tuple[str, ...] = Field(("c1",), description="The cells this process schedules over, comma-separated.")
-    mirror_cells: str = Field(
-        "",
-        description="The cells that a scheduler always has in memory: a number, for as many of its choice, "
-        "or names, comma-separated. Empty: all.",
-    )
-    loaded_cells: int = Field(1, ge=1, le=64, description="How many other cells it keeps once they were needed.")
     pool_size: int = Field(4, ge=1, le=64, description="Number of connections of a process for reads.")
     reply_timeout_s: Seconds = Field(5.0, description="How long one reply of the store may take.")
     resend_for_s: Seconds = Field(
@@ -352,22 +349,6 @@ class Settings(BaseModel):
             raise InvalidRequest("durability must be none, replicas=N, fsync or replicas=N,fsync")
         return text
 
-    @property
-    def mirrored(self) -> tuple[str, ...] | int:
-        """The names of the cells to mirror, or their number."""
-        text = self.mirror_cells
-        if text.isdecimal():
-            return min(int(text), len(self.cells)) or len(self.cells)
-        return tuple(name.strip() for name in text.split(",")) if text else self.cells
-
-    @model_validator(mode="after")
-    def _check_mirrored(self) -> Self:
-        if not isinstance(self.mirrored, int) and (unknown := set(self.mirrored) - set(self.cells)):
-            raise InvalidRequest(
-                f"mirror_cells names {', '.join(sorted(unknown))!r}, which is none of cells: {', '.join(self.cells)}"
-            )
-        return self
-
     @model_validator(mode="after")
     def _check_wait(self) -> Self:
         if self.durability != "none" and self.durability_timeout_s >= self.reply_timeout_s:
@@ -387,8 +368,18 @@ def _check_beside(setting: str, scarce: str, beside: Iterable[str]) -> None:
 
 def from_environment() -> dict[str, Any]:
     """Return the settings that the environment holds, by field. Raises InvalidRequest for one that is not JSON."""
-    found = {name[len(PREFIX) :].lower(): text for name, text in os.environ.items() if name.upper().startswith(PREFIX)}
-    return {name: _decoded(name, text) for name, text in found.items() if name in Settings.model_fields}
+    return {name: _decoded(name, text) for name, text in _environment().items() if name in Settings.model_fields}
+
+
+def removed_in_environment() -> dict[str, str]:
+    """Return the settings in the environment that have no effect any longer, by variable, and what holds instead."""
+    found = _environment()
+    return {f"{PREFIX}{name.upper()}": instead for name, instead in REMOVED.items() if found.get(name)}
+
+
+def _environment() -> dict[str, str]:
+    """Return the texts of all variables of redsched, by the names of settings."""
+    return {name[len(PREFIX) :].lower(): text for name, text in os.environ.items() if name.upper().startswith(PREFIX)}
 
 
 def _decoded(name: str, text: str) -> Any:

@@ -14,10 +14,13 @@ from redsched.cache.columns import DISABLED, DRAINING, Columns
 from redsched.model.hosts import ListedStatus
 from redsched.model.validation import split_slot
 from redsched.store.codec.fields import WRITTEN_OFF
-from redsched.store.codec.summary import ALL_ZONES, UNREADY
 
 MAX_ROOMS = 256
 """The most zones times classes. With more, the zones are not told apart; then further classes are left out."""
+ALL_ZONES = "*"
+"""The zone of all classes of a cell with too many zones. No zone has this name."""
+UNREADY = ("down", "unattested", "disabled", "draining")
+"""The reasons for which a host takes no claims of any kind, in the order of the filters."""
 STATUSES = (ListedStatus.LOST.value, *UNREADY, ListedStatus.ENABLED.value)
 """The statuses of hosts: each host has the first that applies to it."""
 ENABLED_STATUS = len(STATUSES) - 1

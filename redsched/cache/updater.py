@@ -86,8 +86,6 @@ class ReplicaUpdater:
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
-        """The task of a replica that is being dropped."""
         self._is_closed = False
         self._gave_back_at_s = 0.0
 
@@ -105,11 +103,6 @@ class ReplicaUpdater:
     def seq(self) -> int:
         """The cell's seq up to which the columns are complete, once there has been a snapshot."""
         return self._replica.seq
-
-    @property
-    def entry_id(self) -> str:
-        """The feed entry of `seq`."""
-        return self._replica.entry_id
 
     @property
     def is_started(self) -> bool:
@@ -161,14 +154,6 @@ class ReplicaUpdater:
         self._needs_snapshot = True
         self._record_clock(end.clock)
 
-    def observe(self, clock: Clock) -> None:
-        """Record a clock that was read otherwise, and let those who wait for a change look again."""
-        if self._task is None:
-            self._replica = CellReplica(None, clock.epoch, "", clock.seq)
-            self._needs_snapshot = True
-            self._record_clock(clock)
-            self._notify_listeners()
-
     def _begin(self) -> None:
         # Loads NumPy: if that is not installed, the caller raises the error, and not the task.
         import redsched.cache.snapshot  # noqa: F401
@@ -180,28 +165,6 @@ class ReplicaUpdater:
         self._is_closed = True
         await aio.end(self._task)
         self._release(StoreUnavailable("this scheduler is closing"))
-
-    async def drop(self) -> None:
-        """Stop the task and forget the columns. The next call of `read_at_head` starts it again."""
-        self._ending, self._task = self._task, None
-        self._forget()
-        try:
-            await aio.end(self._ending)
-        finally:
-            self._forget()  # again: the task may have taken a snapshot before it ended
-            self._ending = None
-            for one in self._listeners:
-                one.on_reset()
-            self._notify_listeners()
-            if self._waiting and not self._is_closed:
-                self._begin()  # for callers that came at the last moment
-
-    def _forget(self) -> None:
-        self._replica = CellReplica(None, self.epoch, "", self.seq)
-        self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
-        self._caught_up_clock = None
-        self._remembered.forget()
-        self.recent.clear()
 
     async def catch_up(self) -> None:
         """Wait until the columns reflect all replies of the store before this call. Raises StoreUnavailable."""
@@ -225,9 +188,6 @@ class ReplicaUpdater:
 
     async def _read(self, read: Callable[[], T]) -> T:
         self._require_open()
-        if self._ending is not None:
-            await asyncio.wait([self._ending])
-            self._require_open()
         if self._task is None:
             self._begin()
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()

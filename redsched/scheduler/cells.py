@@ -1,5 +1,6 @@
 """The cells of a scheduler, each with its store, in-memory replica and decider, and operations over all of them."""
 
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from redsched import aio
 from redsched.allowance import Allowance
-from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NotFound, Settling
 from redsched.model import Claim, ClaimStatus, EndReason
@@ -24,7 +24,6 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Clock
-from redsched.store.codec.summary import CellSummary
 
 if TYPE_CHECKING:
     from redsched.decide import Decider
@@ -62,13 +61,8 @@ class Cell:
     requests: RequestCache
     settings: Settings
     plugins: "Callable[[], PluginRegistry]"
-    loaded: LoadedReplicas
     own: OwnPlacements = field(default_factory=OwnPlacements, init=False)
     name: str = field(init=False)
-    is_mirrored: bool = field(default=True, init=False)
-    """Whether this scheduler always has a replica of the cell. If not, it loads one when a call needs it."""
-    summary: CellSummary | None = field(default=None, init=False)
-    """The last summary read of a cell without a replica; None if it is unknown or too old."""
     _decider: "Decider | None" = field(default=None, init=False)
     _decided_on: object = field(default=None, init=False)
     _keeping: Allowance | None = field(default=None, init=False)
@@ -93,10 +87,9 @@ class Cell:
         """The number of decisions that are not written down because that would have taken more than its share."""
         return 0 if self._keeping is None else self._keeping.refused
 
-    @property
-    def is_here(self) -> bool:
-        """Whether decisions use the cell's replica without loading it for them."""
-        return self.is_mirrored or self.updater.is_loaded
+    def new_claim_id(self) -> str:
+        """Return an id for a new claim, in the form that `has_made` recognizes."""
+        return f"{self.name}.{os.urandom(12).hex()}"
 
     def has_made(self, claim_id: str) -> bool:
         """Return whether an id has the form that schedulers generate for this cell."""
@@ -105,11 +98,8 @@ class Cell:
     async def read_at_head(self, read: Callable[[], T]) -> T:
         """Call `read` on columns that include every store reply before this call, and every claim expiry due by then.
 
-        A connection that only reads leaves expiries to others. Loads the replica first if this scheduler does not
-        mirror the cell. Raises Unavailable, and whatever `read` raises.
+        A connection that only reads leaves expiries to others. Raises Unavailable, and whatever `read` raises.
         """
-        if not self.is_mirrored:
-            await self.loaded.touch(self.updater)
         found = await self.updater.read_at_head(lambda: _NotRead.CLAIMS_ARE_DUE if self._has_due_claims() else read())
         if isinstance(found, _NotRead):
             await self.expiry.expire_due()
@@ -168,29 +158,12 @@ class Cells:
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._cells = {cell.name: cell for cell in cells}
-        self._all = list(self._cells.values())
-        self._mirrors_all = True
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
 
     def __len__(self) -> int:
         return len(self._cells)
-
-    def mirror(self, cell: Cell, is_mirrored: bool) -> None:
-        """Record whether this scheduler always has a replica of a cell."""
-        cell.is_mirrored = is_mirrored
-        self._mirrors_all = all(one.is_mirrored for one in self)
-
-    @property
-    def here(self) -> list[Cell]:
-        """The cells whose replicas this scheduler has."""
-        return self._all if self._mirrors_all else [cell for cell in self if cell.is_here]
-
-    @property
-    def elsewhere(self) -> list[Cell]:
-        """The cells whose replicas this scheduler does not have."""
-        return [cell for cell in self if not cell.is_here]
 
     def named(self, name: str) -> Cell:
         """Return the cell with this name. Raises NotFound."""
@@ -199,7 +172,7 @@ class Cells:
         return self._cells[name]
 
     async def catch_up(self) -> None:
-        """Wait until the columns here include every store reply before this call. Raises Unavailable."""
+        """Wait until all columns include every store reply before this call. Raises Unavailable."""
         await self.read_at_head(lambda _: None)
 
     async def refresh(self) -> None:
@@ -207,13 +180,13 @@ class Cells:
         await aio.gather(cell.updater.catch_up() for cell in self if cell.updater.is_started)
 
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
-        """Run `Cell.read_at_head` on all cells here concurrently, and return the results in the order of the cells."""
-        here = self.here
-        loaded = [] if self._mirrors_all else [cell for cell in here if not cell.is_mirrored]
-        if not loaded:
-            return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in here)
-        with loaded[0].loaded.holding([cell.updater for cell in loaded]):
-            return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in here)
+        """Run `Cell.read_at_head` on all cells concurrently, and return the results in the order of the cells."""
+        return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in self)
+
+    async def unknown_hosts(self, names: Iterable[str]) -> list[str]:
+        """Return those of these hosts that no cell knows, sorted. Raises Unavailable."""
+        await self.catch_up()
+        return [name for name in sorted(names) if all(name not in cell.updater.columns for cell in self)]
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """Return the authoritative claim with this id, and its cell. Raises as `find_claims` does."""

@@ -11,6 +11,7 @@ import redsched.decide.plugins.registry
 import redsched.decide.scoring.demand
 import redsched.scheduler.agents.service
 import redsched.scheduler.audit.audit
+import redsched.scheduler.background.cell_tasks
 import redsched.scheduler.background.maintenance
 import redsched.scheduler.background.reconciler
 import redsched.scheduler.background.sweeper
@@ -20,9 +21,6 @@ import redsched.scheduler.claims.service
 import redsched.scheduler.declared.service
 import redsched.scheduler.hosts.drain
 import redsched.scheduler.hosts.service
-import redsched.scheduler.mirroring.cell_tasks
-import redsched.scheduler.mirroring.mirrors
-import redsched.scheduler.mirroring.writer
 import redsched.scheduler.observe.change_log
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events

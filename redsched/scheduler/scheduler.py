@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from redsched import tracing
+from redsched import logs, tracing
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
 from redsched.model.records.audit import AuditReport
@@ -20,7 +20,7 @@ from redsched.scheduler.observe.delays import FeedLag
 from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Stats
 from redsched.scheduler.wiring import Components, plugins_of
-from redsched.settings import Settings
+from redsched.settings import Settings, removed_in_environment
 from redsched.store.store import KEEPS, Store, StoreMemory
 from redsched.store.topology.connection import full_text
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from redsched.model.records.explanations import Explanation
     from redsched.model.records.status import StatusReport
     from redsched.scheduler.agents.service import AgentService
+    from redsched.scheduler.background.cell_tasks import CellTasks
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
     from redsched.scheduler.claims.bulk import BulkService
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.claims.service import ClaimService
     from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
     from redsched.scheduler.hosts.service import HostService
-    from redsched.scheduler.mirroring.cell_tasks import CellTasks
-    from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
@@ -47,6 +46,8 @@ if TYPE_CHECKING:
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
+
+log = logs.get_logger(__name__)
 
 MAX_LAG_S = 5.0
 READY_S = 2.0
@@ -67,7 +68,6 @@ class Scheduler:
         self._components = components
         self._store = components.store
         self._cells = components.cells
-        self._replicas = components.replicas
         self._memory = StoreMemory(KEEPS, 0, 0)
         self._store_s: float | None = None
 
@@ -140,10 +140,6 @@ class Scheduler:
         return self._components.tasks
 
     @property
-    def _mirrors(self) -> "Mirrors":
-        return self._components.mirrors
-
-    @property
     def _selector(self) -> "Selector":
         return self._components.selector
 
@@ -182,6 +178,8 @@ class Scheduler:
         plugins, on_demand = plugins_of(settings), on_demand or read_only
         if not on_demand:
             plugins()
+            for name, instead in removed_in_environment().items():
+                log.warning("setting_has_no_effect", setting=name, instead=instead)
         async with Store.connect(url, settings, read_only=read_only, first_reply_s=first_reply_s) as store:
             components = Components(store, settings, plugins, observe, _planner(settings) if plan_apart else None)
             if not on_demand:
@@ -229,7 +227,7 @@ class Scheduler:
 
         request = await with_hints(request, self._cells)
         await self._cells.catch_up()
-        if what := undeclared(request, self._cells.here):
+        if what := undeclared(request, self._cells):
             await refuse_undeclared(what, self._cells)
         for host in hosts:
             if all(host not in cell.updater.columns for cell in self._cells):
@@ -254,25 +252,17 @@ class Scheduler:
     async def _explain(
         self, cell: Cell, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None"
     ) -> "Explanation":
-        """Explain a request in one cell, after loading its replica if this scheduler does not mirror it."""
+        """Explain a request in one cell."""
         from redsched.decide.work_limit import within
         from redsched.scheduler.selection.blockers import with_claims
-        from redsched.scheduler.selection.references import refuse_undeclared, undeclared
 
-        async def found() -> "Explanation":
-            if planner is None:
-                return await in_slices(within(limit, cell.decider.explain_steps(request, *hosts)))
+        if planner is None:
+            found = await in_slices(within(limit, cell.decider.explain_steps(request, *hosts)))
+        else:
             from redsched.scheduler.planning.jobs import explained_apart
 
-            return await explained_apart(planner, cell, request, hosts)
-
-        if cell.is_mirrored:
-            return await with_claims(cell, request, await found(), limit)
-        async with self._replicas.using(cell.updater):
-            await cell.updater.catch_up()
-            if what := undeclared(request, [cell]):
-                await refuse_undeclared(what, self._cells)
-            return await with_claims(cell, request, await found(), limit)
+            found = await explained_apart(planner, cell, request, hosts)
+        return await with_claims(cell, request, found, limit)
 
     async def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
@@ -307,14 +297,9 @@ class Scheduler:
         return ChangeLog(self._cells, render)
 
     def _require_followable(self) -> None:
-        if not all(cell.updater.is_started for cell in self._cells.here):
+        if not all(cell.updater.is_started for cell in self._cells):
             raise InvalidRequest(
                 "this scheduler was opened on demand and follows no changes: open it without on_demand"
-            )
-        if not all(cell.is_mirrored for cell in self._cells):
-            raise InvalidRequest(
-                "this scheduler mirrors some of its cells only (REDSCHED_MIRROR_CELLS) and cannot follow the changes "
-                "of the others: ask one that mirrors all, or read the streams of the store"
             )
 
     async def audit(self) -> AuditReport:
@@ -404,14 +389,14 @@ class Scheduler:
         if self._memory.is_full:
             uses = full_text(self._memory.used_bytes, self._memory.limit_bytes)
             return Readiness(False, f"the store is out of memory{uses} and refuses claims", hosts)
-        if not all(cell.updater.is_started for cell in self._cells.here):
+        if not all(cell.updater.is_started for cell in self._cells):
             return Readiness(False, "this scheduler was opened on demand and has no replica", hosts)
         if stats.lag_s > MAX_LAG_S:
             return Readiness(False, f"the replica is {stats.lag_s:.0f} s behind the store's feed", hosts)
         return Readiness(True, "caught up", hosts)
 
     def stats(self) -> Stats:
-        """Return counts over all cells here, from memory alone."""
+        """Return counts over all cells, from memory alone."""
         updaters = [cell.updater for cell in self._cells]
         columns = [updater.columns for updater in updaters]
         running = self._components.running_tasks
@@ -426,7 +411,7 @@ class Scheduler:
             hosts=sum(len(one) for one in columns),
             hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),
             hosts_attested=sum(int((one.present & one.alive & one.attested).sum()) for one in columns),
-            lag_s=max(cell.updater.lag_s() or 0.0 for cell in self._cells.here),
+            lag_s=max(cell.updater.lag_s() or 0.0 for cell in self._cells),
             entries=sum(updater.stats.entries for updater in updaters),
             snapshots=sum(updater.stats.snapshots for updater in updaters),
             gaps=sum(updater.stats.gaps for updater in updaters),
@@ -449,10 +434,10 @@ class Scheduler:
         )
 
     async def fleet(self) -> "Mapping[str, FleetUsage]":
-        """Return what the hosts of each cell with a replica have, and what is left of it. From memory alone."""
+        """Return what the hosts of each cell have, and what is left of it. From memory alone."""
         from redsched.cache.fleet import fleet_steps
 
-        return {cell.name: await in_slices(fleet_steps(cell.updater.columns)) for cell in self._cells.here}
+        return {cell.name: await in_slices(fleet_steps(cell.updater.columns)) for cell in self._cells}
 
     def on_feed_lag(self, observe: Callable[[float], None]) -> None:
         """Call `observe` with the age in seconds of the oldest change of each batch that a replica applies."""

@@ -4,7 +4,6 @@
     quotas        enforcement of quotas, which every claim passes
     services      verbs on claims and hosts; declared objects
     cell tasks    the periodic work on each cell, which uses the services
-    mirrors       the cells that it mirrors, whose tasks it runs, and what it knows about the others
     selection     deciding and claiming; waiting for room, and for confirmations by hosts
 
 Each component gets the components that it uses in its constructor. The only exception is that a replica gets its
@@ -20,7 +19,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
-from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.model import Claim, Request
 from redsched.model.workload import GPU_SHARES
@@ -36,6 +34,7 @@ from redsched.store.store import Store
 if TYPE_CHECKING:
     from redsched.decide.plugins.registry import PluginRegistry
     from redsched.scheduler.agents.service import AgentService
+    from redsched.scheduler.background.cell_tasks import CellTasks
     from redsched.scheduler.background.reconciler import PlaceAgain
     from redsched.scheduler.claims.bulk import BulkService
     from redsched.scheduler.claims.migration import MigrationService
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.drain import DrainWorker
     from redsched.scheduler.hosts.drain_group import GroupDrain
     from redsched.scheduler.hosts.service import HostService
-    from redsched.scheduler.mirroring.cell_tasks import CellTasks
-    from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.plans.running import MoveRunner
@@ -74,8 +71,7 @@ class Components:
         self.limits = DecisionLimits(settings.plan_limit_s, planner)
         self.store = store
         self.settings = settings
-        self.replicas = LoadedReplicas(settings.loaded_cells)
-        self.cells = Cells(build_cell(store.cell(name), settings, plugins, self.replicas) for name in settings.cells)
+        self.cells = Cells(build_cell(store.cell(name), settings, plugins) for name in settings.cells)
         self._observe = observe
 
     @cached_property
@@ -243,13 +239,6 @@ class Components:
         return len(self.wait_queue) if "wait_queue" in vars(self) else 0
 
     @cached_property
-    def mirrors(self) -> "Mirrors":
-        """The cells that this scheduler mirrors."""
-        from redsched.scheduler.mirroring.mirrors import Mirrors
-
-        return Mirrors(self.cells, self.tasks, self.replicas, self.settings.mirrored)
-
-    @cached_property
     def until_active(self) -> "ActiveWaiter":
         """The selections that wait until their work runs."""
         from redsched.scheduler.selection.wait_active import ActiveWaiter
@@ -259,11 +248,10 @@ class Components:
     @cached_property
     def selector(self) -> "Selector":
         """Selects hosts and claims them."""
-        from redsched.scheduler.selection.claim_ids import ClaimIds
         from redsched.scheduler.selection.pipeline import SelectionPipeline
         from redsched.scheduler.selection.selector import Selector
 
-        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
+        pipeline = SelectionPipeline(self.cells, self.enforcement, self.limits)
         return Selector(
             pipeline,
             self.wait_queue,
@@ -276,9 +264,9 @@ class Components:
         )
 
     def _count(self, request: Request) -> None:
-        """Count a request among what is asked of the cells that this scheduler mirrors."""
-        for cell in self.cells.here:
-            self.tasks[cell.name].workload.count(request)
+        """Count a request among what is asked of each cell."""
+        for tasks in self.tasks.values():
+            tasks.workload.count(request)
 
     def build(self) -> None:
         """Build every component."""
@@ -288,21 +276,28 @@ class Components:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run all background tasks inside the context, which begins when all mirrored cells have caught up.
+        """Run all background tasks inside the context, which begins when all cells have caught up.
 
         Raises StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
             if self.limits.planner is not None:
                 stack.push_async_callback(self.limits.planner.stop)
-            stack.push_async_callback(self.mirrors.stop)
-            await self.mirrors.start()
+            stack.push_async_callback(self._stop_tasks)
+            for tasks in self.tasks.values():
+                await tasks.start()
             stack.push_async_callback(self.shares.stop)
             self.shares.start()
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
             stack.push_async_callback(self.reservations.stop)
             yield
+
+    async def _stop_tasks(self) -> None:
+        for tasks in self.tasks.values():
+            await tasks.end()
+        for tasks in self.tasks.values():
+            await tasks.close()
 
     @asynccontextmanager
     async def on_demand(self) -> AsyncIterator[None]:
@@ -344,26 +339,23 @@ def plugins_of(settings: Settings) -> "Callable[[], PluginRegistry]":
     return load
 
 
-def build_cell(
-    store: CellStore, settings: Settings, plugins: "Callable[[], PluginRegistry]", replicas: LoadedReplicas
-) -> Cell:
+def build_cell(store: CellStore, settings: Settings, plugins: "Callable[[], PluginRegistry]") -> Cell:
     """Build a cell, which all services share."""
     updater = ReplicaUpdater(store, settings)
     expiry, released, requests = Expiry(store, updater), ReleaseLog(store), RequestCache(store)
-    return Cell(store, updater, expiry, released, requests, settings, plugins, replicas)
+    return Cell(store, updater, expiry, released, requests, settings, plugins)
 
 
 def build_tasks(
     cell: Cell, cells: Cells, settings: Settings, place_again: "PlaceAgain", drain: "DrainWorker"
 ) -> "CellTasks":
     """Build the background work on a cell."""
+    from redsched.scheduler.background.cell_tasks import CellTasks
     from redsched.scheduler.background.maintenance import Maintenance
     from redsched.scheduler.background.reconciler import Reconciler
     from redsched.scheduler.background.sweeper import Sweeper
     from redsched.scheduler.background.workload import WorkloadCounter
     from redsched.scheduler.hosts.fencing import Fencer
-    from redsched.scheduler.mirroring.cell_tasks import CellTasks
-    from redsched.scheduler.mirroring.writer import SummaryWriter
     from redsched.scheduler.observe.delays import Delays
     from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
@@ -374,7 +366,7 @@ def build_tasks(
     sweeper = Sweeper(
         cell, (reconciler.run_once, drain.run_once, delays.read, cell.updater.report_missing), settings.tick_s
     )
-    maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
+    maintenance = Maintenance(cell, cells, settings)
     workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
     return CellTasks(
         cell.updater,
@@ -382,7 +374,6 @@ def build_tasks(
         confirmations,
         sweeper,
         maintenance,
-        summaries,
         workload,
         drain,
         delays,

@@ -29,7 +29,6 @@ from redsched.store.commands.repair import RepairCommands
 from redsched.store.commands.reservations import ReservationCommands
 from redsched.store.commands.schema import SchemaCommands
 from redsched.store.commands.status import StatusCommands
-from redsched.store.commands.summary import SummaryCommands
 from redsched.store.commands.texts import TextCommands
 from redsched.store.commands.workload import WorkloadCommands
 
@@ -58,7 +57,6 @@ class CellStore:
         self.quotas = QuotaCommands(cell)
         self.bindings = BindingCommands(cell)
         self.events = EventCommands(cell)
-        self.summary = SummaryCommands(cell)
         self.workload = WorkloadCommands(cell)
         self.reservations = ReservationCommands(cell)
         self.fencing = FencingCommands(cell)

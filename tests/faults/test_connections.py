@@ -89,7 +89,7 @@ async def test_a_lone_call_waits_for_nobody(server: PrivateServer) -> None:
             for _ in range(10):
                 await scheduler.select(ONE)
         assert called == ["claim"] * 10
-        # A call of the scheduler's own, such as its first summary on a slow machine, may share one of them.
+        # A call of the scheduler's own, such as its first sweep on a slow machine, may share one of them.
         assert runner.counters.pipelines - pipelines >= 10
 
 

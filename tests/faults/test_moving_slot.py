@@ -33,7 +33,6 @@ from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import FencingBegun, Recorded, Replacement, ScriptResult
-from redsched.store.codec.summary import CellSummary
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.quotas import Transfer
@@ -192,13 +191,6 @@ async def evacuated(it: World) -> None:
     await open_host(it.cell)
     await it.cell.hosts.write_off("h1", evacuate=True, force=True)
     await it.cell.hosts.report(report_of())
-
-
-async def summarized(it: World) -> None:
-    """Write a summary with more fields than the one that replaces it."""
-    await open_host(it.cell)
-    it.epoch = (await it.cell.tick()).epoch
-    await it.cell.summary.write(CellSummary(it.epoch, traits={"CUSTOM_A": 1}))
 
 
 async def counted(it: World) -> None:
@@ -481,7 +473,6 @@ LINES: dict[str, Line] = {
     "schema": Line(host, lambda it: it.cell.schema.upgrade()),
     "stop_failed": Line(partial(one, ending), about("stop_failed", "target is busy")),
     "status": Line(evacuated, lambda it: it.cell.hosts.set_status("h1", HostStatus.ENABLED)),
-    "summary": Line(summarized, lambda it: it.cell.summary.write(CellSummary(it.epoch))),
     "tick": Line(host, lambda it: it.cell.tick()),
     "touch": Line(host, lambda it: it.cell._cell.run("touch")),
     "undeclare": Line(pool_alone, lambda it: it.cell.declared.delete_pool("lic")),

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import structlog
 
 from redsched.errors import ClaimState, InvalidRequest, NotFound, NoValidHost, Settling
 from redsched.model import ClaimStatus, Request
 from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.selection.claim_ids import ClaimIds
+from redsched.scheduler.selection.routing import ClaimIds
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.commands.bindings import BindingCommands
@@ -36,6 +37,18 @@ async def test_the_next_cell_is_tried_when_one_is_exhausted(two_cells: Scheduler
     with pytest.raises(NoValidHost) as refused:
         await two_cells.select(Request({"VCPU": 1}))
     assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
+
+
+async def test_two_schedulers_share_the_last_room_of_all_cells(two_cells: Scheduler, clean_store: str) -> None:
+    """14 VCPU in both cells: of 20 requests at two schedulers 14 are claimed, and 6 refused."""
+    settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
+    async with Scheduler.connect(clean_store, settings) as other:
+        asked = [one.select(Request({"VCPU": 1})) for one in (two_cells, other) for _ in range(10)]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+    hosts = [one.selections[0].host for one in found if isinstance(one, Selections)]
+    assert sorted(hosts) == sorted(["a1"] * 8 + ["b1"] * 4 + ["b2"] * 2)
+    assert all(isinstance(one, Selections | NoValidHost) for one in found)
+    assert (await two_cells.audit()).problems == ()
 
 
 async def test_places_of_one_request_stay_in_one_cell(two_cells: Scheduler) -> None:
@@ -240,6 +253,44 @@ async def test_moving_work_prefers_the_cell_that_it_comes_from(two_cells: Schedu
     assert (await two_cells.select(moving)).selections[0].host == "b2"
     preferring = replace(moving, weights={"cross_cell": 1_000_000.0})
     assert (await two_cells.select(preferring)).selections[0].host == "a2"
+
+
+async def test_a_scheduler_mirrors_and_maintains_all_its_cells(two_cells: Scheduler) -> None:
+    assert [cell.name for cell in two_cells._cells if cell.updater.is_loaded] == ["a", "b"]
+    running = {task.get_name() for task in asyncio.all_tasks()}
+    assert {"redsched-sweeper-a", "redsched-sweeper-b", "redsched-record-a", "redsched-record-b"} <= running
+
+
+async def test_an_explanation_covers_all_cells(two_cells: Scheduler) -> None:
+    found = await two_cells.explain(Request({"VCPU": 5}), "b1")
+    assert (found.hosts, found.fits, found.checks[0].reason) == (3, 1, "VCPU")
+
+
+async def test_keys_of_versions_with_summaries_disturb_nothing(two_cells: Scheduler, clean_store: str) -> None:
+    """They mirrored some cells, wrote what was free in each, and took a lease for that."""
+    async with raw_client(clean_store) as raw:
+        await raw.hset("rs:{b}:summary", mapping={"epoch": "1-a", "seq": 1, "hosts": 0, "largest.default/VCPU": 0})
+        await raw.set("rs:{b}:duty:summary", "another", px=3_600_000)
+        assert (await two_cells.select(Request({"VCPU": 2}))).selections[0].host == "b2"
+        assert (await two_cells.repair()).problems == ()
+        assert {(await two_cells.export(name)).head.cell for name in ("a", "b")} == {"a", "b"}
+        assert await raw.hget("rs:{b}:summary", "hosts") == "0"
+
+
+async def test_a_scheduler_names_settings_that_have_no_effect_any_longer(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It mirrors all cells nevertheless. Commands, which are opened on demand, say nothing of it."""
+    monkeypatch.setenv("REDSCHED_MIRROR_CELLS", "1")
+    monkeypatch.setenv("REDSCHED_LOADED_CELLS", "")
+    with structlog.testing.capture_logs() as logged:
+        async with Scheduler.connect(clean_store, Settings(), on_demand=True):
+            assert logged == []
+        async with Scheduler.connect(clean_store, Settings(cells=("a", "b"))) as scheduler:
+            assert all(cell.updater.is_loaded for cell in scheduler._cells)
+    (entry,) = (one for one in logged if one["event"] == "setting_has_no_effect")
+    assert (entry["log_level"], entry["setting"]) == ("warning", "REDSCHED_MIRROR_CELLS")
+    assert "all cells of REDSCHED_CELLS" in entry["instead"]
 
 
 async def test_a_scheduler_does_not_start_with_a_policy_that_does_not_exist(clean_store: str) -> None:

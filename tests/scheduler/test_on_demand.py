@@ -8,7 +8,7 @@ import pytest
 from redsched.cache import snapshot
 from redsched.cache.replica import CellReplica
 from redsched.cache.snapshot import take_snapshot
-from redsched.errors import InvalidRequest, NotFound, Settling, StoreUnavailable
+from redsched.errors import InvalidRequest, NotFound, QuotaExceeded, Settling, StoreUnavailable
 from redsched.model import (
     Aggregate,
     ClaimStatus,
@@ -59,6 +59,24 @@ async def test_single_things_need_no_replica(scheduler: Scheduler, brief: Schedu
         await brief.quotas.get("p1")
     await brief.events.newest(10)
     assert snapshots(brief) == 0
+
+
+@pytest.mark.usefixtures("two_cells")
+async def test_a_quota_of_several_cells_needs_no_replica(clean_store: str) -> None:
+    """The store of the first cell tells that the quota is shared: otherwise the last cell would admit any amount."""
+    settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
+    async with (
+        Scheduler.connect(clean_store, settings) as scheduler,
+        Scheduler.connect(clean_store, settings, on_demand=True) as brief,
+    ):
+        await scheduler.quotas.put(Quota("p1", {"VCPU": 3}))
+        in_b = Request({"VCPU": 1}, claim_ids=("mine",), project="p1", hosts=frozenset({"b1"}))
+        token = (await scheduler.select(in_b)).selections[0].token
+        await scheduler._cells.named("b").store.declared.delete_quota("p1")
+        with pytest.raises(QuotaExceeded):
+            await brief.claims.resize("mine", str(token), {}, {"VCPU": 4})
+        assert (await brief.claims.resize("mine", str(token), {}, {"VCPU": 3})).slots == {"VCPU": 3}
+        assert snapshots(brief) == 0
 
 
 async def test_what_needs_all_hosts_reads_them_once(scheduler: Scheduler, brief: Scheduler) -> None:

@@ -149,7 +149,7 @@ async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> No
     reasons = {one["reason"]: one["hosts"] for one in refused.value.facts["reasons"]}
     assert reasons == {"disabled": 1, "VCPU": 1, "MEMORY_MB": 1}
     nearest = refused.value.facts["nearest"][0]
-    changes = ("856 MEMORY_MB less",)
+    changes = ["856 MEMORY_MB less"]
     assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}, "changes": changes}
 
 

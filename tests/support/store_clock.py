@@ -12,7 +12,7 @@ import redis
 from redsched.store.client import scripts
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.results import Clock
-from redsched.store.commands import feed, summary
+from redsched.store.commands import feed
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -57,9 +57,8 @@ def go_by_stores(patch: pytest.MonkeyPatch) -> None:
 
     assert included["fence"].count(_READ) == 1
     patch.setitem(included, "fence", included["fence"].replace(_READ, _READ + _SHIFT))
-    for module in (feed, summary):
-        patch.setattr(module, "clock_of", ahead)
-        patch.setattr(module, "CLOCK", fields)
+    patch.setattr(feed, "clock_of", ahead)
+    patch.setattr(feed, "CLOCK", fields)
     scripts.load_all.cache_clear()
 
 

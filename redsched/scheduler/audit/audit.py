@@ -82,9 +82,7 @@ async def _confirmed_findings(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
         await texts.free_in_slices()
         again, texts = await _findings(cell.store)
         report = replace(again, problems=confirmed(report.problems, again.problems))
-    # A cell that this scheduler does not mirror is not loaded for the audit: there is no replica that could be wrong.
-    cached = await cache_problems(cell.updater) if cell.is_here else ()
-    return replace(report, problems=(*report.problems, *cached)), texts
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.updater))), texts
 
 
 async def repair_replica(cell: Cell) -> AuditReport:

@@ -17,10 +17,10 @@ from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
 from redsched.scheduler.cells import Cell, Cells, made_for
-from redsched.scheduler.selection.claim_ids import BOUND_MS
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
+from redsched.store.commands.bindings import BOUND_MS
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
 log = logs.get_logger(__name__)

@@ -16,7 +16,6 @@ from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.mirroring.parts import unknown_hosts
 from redsched.scheduler.queries import ClaimFilter
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
@@ -102,7 +101,7 @@ class BulkService:
 
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for an unknown host: otherwise a misspelt name would look like a host without claims."""
-        if await unknown_hosts(self._cells, [name]):
+        if await self._cells.unknown_hosts([name]):
             raise no_such_host(name)
 
     async def _on_page(self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str) -> BulkPage:

@@ -18,7 +18,6 @@ from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.cursor import Place
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, condition_from
-from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.queries import ClaimFilter
 from redsched.store.codec.fields import DRAINING_FIELDS, draining_of
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -37,7 +36,7 @@ async def walk_claims(
         async for claim in _on_no_host(cells, claim_filter, after[1]):
             if claim_filter.matches(claim):
                 yield ("", claim.claim_id), claim
-    hosts = await _hosts(cells, claim_filter, after[0]) if claim_filter.includes_placed else []
+    hosts = _hosts(cells, claim_filter, after[0]) if claim_filter.includes_placed else []
     for some in chunks(hosts, HOSTS_AT_ONCE):
         places = await _places(some, after)
         for batch in chunks(places, CLAIMS_AT_ONCE):
@@ -76,11 +75,11 @@ async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str
                     yield claims[claim_id]
 
 
-async def _hosts(cells: "Iterable[Cell]", claim_filter: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
+def _hosts(cells: "Iterable[Cell]", claim_filter: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
     hosts = [
         (cell, name)
         for cell in cells
-        for name in await host_names(cell, zone=claim_filter.zone)
+        for name in cell.updater.columns.names_where(zone=claim_filter.zone)
         if name >= since and accepts(claim_filter.host, name)
     ]
     return sorted(hosts, key=lambda one: one[1])

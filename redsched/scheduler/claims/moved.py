@@ -8,7 +8,6 @@ from redsched.model.tokens import is_newer_token
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.cursor import MOST_PASSES, Cursor, Marks, Place
 from redsched.scheduler.claims.listing import walk_claims
-from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.observe.positions import Position
 from redsched.scheduler.queries import ClaimFilter
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -20,23 +19,17 @@ Ids = Mapping[Cell, "set[str] | None"]
 """The claims of each cell that may have moved; None if that is not known."""
 
 
-async def marks_of(cells: Sequence[Cell]) -> Marks:
-    """Return how far these cells have come at least. The caller has the replicas catch up. Raises Unavailable."""
-    found: dict[str, Position] = {}
-    for cell in cells:
-        if cell.is_here:
-            found[cell.name] = Position(cell.name, cell.updater.epoch, cell.updater.seq)
-        elif (clock := (await cell.store.feed.end()).clock) is not None:
-            found[cell.name] = Position(cell.name, clock.epoch, clock.seq)
-    return found
+def marks_of(cells: Sequence[Cell]) -> Marks:
+    """Return how far these cells have come at least. The caller has the replicas catch up."""
+    return {cell.name: Position(cell.name, cell.updater.epoch, cell.updater.seq) for cell in cells}
 
 
-async def pass_after(cells: Sequence[Cell], last: Cursor) -> Cursor | None:
+def pass_after(cells: Sequence[Cell], last: Cursor) -> Cursor | None:
     """Return the pass that follows the one that `last` is at the end of; None if no claim may have moved meanwhile.
 
     The caller has the replicas catch up.
     """
-    began = await marks_of(cells)
+    began = marks_of(cells)
     is_idle = all(name in last.began and last.began[name] == mark for name, mark in began.items())
     if (
         is_idle
@@ -85,7 +78,7 @@ def _since(cell: Cell, since: Marks) -> Position | None:
 def _changed_in(cell: Cell, since: Position | None) -> "set[str] | None":
     updater = cell.updater
     oldest = updater.recent[0].seq if updater.recent else updater.seq + 1
-    if since is None or not cell.is_here or not oldest - 1 <= since.seq <= updater.seq:
+    if since is None or not oldest - 1 <= since.seq <= updater.seq:
         return None
     changes = islice(updater.recent, since.seq + 1 - oldest, None)
     return {one.fields["claim"] for one in changes if one.fields.get("claim") and one.op not in _STAYS}
@@ -94,7 +87,7 @@ def _changed_in(cell: Cell, since: Position | None) -> "set[str] | None":
 async def _of(ids: Ids, wanted: ClaimFilter, since: Marks) -> AsyncIterator[tuple[Place, Claim]]:
     """Yield those of the claims with these ids that match and have moved, each at each of its places that match."""
     for cell, some in ids.items():
-        in_zone = set(await host_names(cell, zone=wanted.zone)) if wanted.zone and some else None
+        in_zone = set(cell.updater.columns.names_where(zone=wanted.zone)) if wanted.zone and some else None
         for batch in chunks(sorted(some or ()), CLAIMS_AT_ONCE):
             for claim in (await cell.store.claims.read(batch)).values():
                 for place, view in _views(claim, wanted):

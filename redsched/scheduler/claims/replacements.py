@@ -160,8 +160,6 @@ class ReplacementPlacer:
 
     def may_fit(self, cell: Cell, target: PlacementTarget) -> bool:
         """Return whether the target may have a place, according to the replica as it is, without catching up."""
-        if not cell.is_here:
-            return True
         try:
             with background_limit().working():
                 return bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)

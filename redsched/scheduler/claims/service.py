@@ -111,7 +111,7 @@ class ClaimService:
         cells = _listed(self._cells, wanted)
         given = parse_cursor(after) if after else None
         await self._cells.catch_up()
-        at: Cursor | None = given or Cursor(1, await marks_of(cells))
+        at: Cursor | None = given or Cursor(1, marks_of(cells))
         found: dict[tuple[str, str], Claim] = {}
         while at is not None:
             end = at
@@ -124,13 +124,13 @@ class ClaimService:
                     found[key] = claim
                     end = replace(end, place=place)
             await self._cells.catch_up()
-            at = await pass_after(cells, end)
+            at = pass_after(cells, end)
         return ClaimPage(tuple(found.values()), end=end)
 
     async def moved_since(self, wanted: ClaimFilter, end: Cursor) -> str | None:
         """Return the `next` for the matching claims that have moved since a list ended; None if there are none."""
         await self._cells.catch_up()
-        following = await pass_after(_listed(self._cells, wanted), end)
+        following = pass_after(_listed(self._cells, wanted), end)
         if following is None or not (await self.page(wanted, 1, str(following))).items:
             return None
         return str(following)

@@ -19,7 +19,6 @@ from redsched.model.records.declared import AggregateView, ServerGroupView, Shar
 from redsched.model.records.pages import Page
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
-from redsched.scheduler.mirroring.parts import columns_in_parts, unknown_hosts
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.status.over import inventories_in
 from redsched.store.codec.keys import Kind
@@ -171,7 +170,7 @@ class AggregateService(DeclaredService[AggregateView]):
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
         """Raise NotFound for hosts that have never reported: they cannot be members."""
-        missing = await unknown_hosts(self._cells, hosts)
+        missing = await self._cells.unknown_hosts(hosts)
         if missing:
             shown = ", ".join(missing[:SHOWN_HOSTS]) + (" ..." if len(missing) > SHOWN_HOSTS else "")
             await self._cells.refuse_unsettled(f"host {missing[0]}")
@@ -181,9 +180,9 @@ class AggregateService(DeclaredService[AggregateView]):
         await self._cells.catch_up()
         hosts: dict[str, list[str]] = {name: [] for name in names}
         for cell in self._cells:
-            async for columns in columns_in_parts(cell):
-                for name in names:
-                    hosts[name] += columns.names_in(columns.aggregates[name])
+            columns = cell.updater.columns
+            for name in names:
+                hosts[name] += columns.names_in(columns.aggregates[name])
         return [_aggregate_view(stored, name, hosts[name]) for name in names]
 
     def _use(self, found: AggregateView) -> str:

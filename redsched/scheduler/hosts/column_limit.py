@@ -10,12 +10,7 @@ from redsched.scheduler.cells import Cell
 
 
 def refuse_too_many_columns(cell: Cell, report: HostReport) -> None:
-    """Raise ClaimState if a report would give a cell too many different slots, traits, labels or metrics.
-
-    A cell that this scheduler does not mirror is not checked.
-    """
-    if not cell.is_here:
-        return
+    """Raise ClaimState if a report would give a cell too many different slots, traits, labels or metrics."""
     columns = cell.updater.columns
     traits = {*report.traits, *(f"{name}/{one}" for name, pool in report.pools.items() for one in pool.traits)}
     _refuse(cell, "slots", columns.capacity, report.slots())

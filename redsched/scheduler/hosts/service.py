@@ -11,10 +11,10 @@ from redsched.model.hosts import warnings_of
 from redsched.model.records.hosts import HostView, PoolView, UnmovableClaim
 from redsched.model.records.pages import Page
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
+from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.hosts.fields import keyed, lease_of, number, slot_views, status_from
-from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import ReportResult
 from redsched.store.codec.attested import check_attested
@@ -86,7 +86,11 @@ class HostService:
         await self._cells.catch_up()
         filters = {"zone": zone, "status": status, "trait": trait, "aggregate": aggregate, "label": label}
         request = Request(fits) if fits else None
-        found = [(name, cell) for cell in self._cells for name in await host_names(cell, request, **filters)]
+        found = list[tuple[str, Cell]]()
+        for cell in self._cells:
+            fitting = await in_slices(cell.decider.fitting_steps(request)) if request else None
+            matching = cell.updater.columns.names_where(**filters)
+            found += [(name, cell) for name in matching if fitting is None or name in fitting]
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
         # The next page begins after a name: one that two cells have is not split.
         last = names[min(limit, len(names)) - 1][0] if names else ""

@@ -1,7 +1,6 @@
 """Sum up the amounts of all hosts and shared pools by class: in all, or by zone, aggregate, project or consumer.
 
-Hosts are read in pages, so that no read blocks the store for long. Claims are read only for the sums of projects and
-consumers.
+Hosts are those of the replicas. Claims are read, from the store, only for the sums of projects and consumers.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ from redsched.model import CLAIMS, Claim, OneOf
 from redsched.model.records.capacity import CapacityBy, CapacityRow, ClassCapacity
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.scheduler.cells import Cells
-from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.observe.usage import claimed_by
 
 if TYPE_CHECKING:
@@ -33,10 +31,9 @@ async def capacity(cells: Cells, pools: "SharedPoolService", by: CapacityBy | No
     groups = by if by in (CapacityBy.ZONE, CapacityBy.AGGREGATE) else None
     sums: dict[str, dict[str, ClassCapacity]] = {}
     for cell in cells:
-        async for columns in columns_in_parts(cell):
-            for of, name, found in sums_of(columns, groups):
-                classes = sums.setdefault(of, {})
-                classes[name] = classes.get(name, ClassCapacity()) + found
+        for of, name, found in sums_of(cell.updater.columns, groups):
+            classes = sums.setdefault(of, {})
+            classes[name] = classes.get(name, ClassCapacity()) + found
     if groups is None:
         everything = sums.setdefault("", {})
         async for name, found in amounts_of_shared_pools(pools):

@@ -8,7 +8,6 @@ from redsched.errors import NotFound
 from redsched.model import CLAIMS, Request
 from redsched.model.records.capacity import CapacityBy, CapacityRow, ClassCapacity
 from redsched.scheduler.cells import Cells
-from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.observe.capacity import amounts_of_shared_pools, by_claims, sums_of
 from redsched.scheduler.observe.usage import claimed_by
 
@@ -50,9 +49,9 @@ async def _classes(cells: Cells, pools: "SharedPoolService", project: str) -> Cl
     """Return the amounts on the hosts that a project may use."""
     found: Classes = {}
     for cell in cells:
-        async for columns in columns_in_parts(cell):
-            for _, name, one in sums_of(columns, None, _open_to(columns, project)):
-                found[name] = found.get(name, ClassCapacity()) + one
+        columns = cell.updater.columns
+        for _, name, one in sums_of(columns, None, _open_to(columns, project)):
+            found[name] = found.get(name, ClassCapacity()) + one
     async for name, one in amounts_of_shared_pools(pools):
         found[name] = found.get(name, ClassCapacity()) + one
     return dict(sorted(found.items()))

@@ -7,18 +7,13 @@ may or may not be counted.
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING
 
 from redsched.model import CLAIMS, Claim, OneOf, accepts
 from redsched.model.records.declared import UsageRow
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.quotas.usage import quota_usage
-
-if TYPE_CHECKING:
-    from redsched.cache.columns import Columns
 
 
 async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> tuple[UsageRow, ...]:
@@ -32,10 +27,9 @@ async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> t
     groups = [one for one in by if one is not UsageBy.CLASS]
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
-        async for columns in columns_in_parts(cell):
-            async for zone, claim in _claims(cell, columns, project):
-                key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
-                sums.setdefault(key, Counter()).update(quota_usage(claim.slots))
+        async for zone, claim in _claims(cell, project):
+            key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
+            sums.setdefault(key, Counter()).update(quota_usage(claim.slots))
     shown = UsageBy.CLASS in by
     return tuple(
         UsageRow(found if shown else {CLAIMS: found[CLAIMS]}, **dict(zip(groups, key, strict=True)))
@@ -51,14 +45,14 @@ async def claimed_by(cells: Cells, key: Callable[[Claim], str], project: OneOf =
     await cells.catch_up()
     sums: dict[str, Counter[str]] = {}
     for cell in cells:
-        async for columns in columns_in_parts(cell):
-            async for _, claim in _claims(cell, columns, project):
-                sums.setdefault(key(claim), Counter()).update(quota_usage(claim.slots))
+        async for _, claim in _claims(cell, project):
+            sums.setdefault(key(claim), Counter()).update(quota_usage(claim.slots))
     return sums
 
 
-async def _claims(cell: Cell, columns: "Columns", project: OneOf) -> AsyncIterator[tuple[str, Claim]]:
-    """Yield the claims of the project on the hosts of these columns, each with the zone of its host."""
+async def _claims(cell: Cell, project: OneOf) -> AsyncIterator[tuple[str, Claim]]:
+    """Yield the claims of the project on the hosts of the cell's columns, each with the zone of its host."""
+    columns = cell.updater.columns
     async for living in cell.store.claims.unended_on(sorted(columns.names())):
         async for claim in paced(living):
             row = columns.row(claim.host)

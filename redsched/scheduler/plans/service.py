@@ -195,8 +195,6 @@ class PlanService:
             stack.enter_context(self._planner.admitted(""))
             if all_claims or waiting:
                 await stack.enter_async_context(self._with_all_claims)
-            if not cell.is_mirrored:
-                await stack.enter_async_context(cell.loaded.using(cell.updater))
             if all_claims:
                 hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
             most = MAX_CLAIMS if all_claims else MAX_LEAVING
@@ -210,15 +208,12 @@ class PlanService:
         await self._cells.catch_up()
         found: dict[Cell, list[str]] = {}
         for host in sorted(set(hosts)):
-            found.setdefault(await self._cell_of(host), []).append(host)
+            found.setdefault(self._cell_of(host), []).append(host)
         return found
 
-    async def _cell_of(self, host: str) -> Cell:
-        for cell in self._cells.here:
+    def _cell_of(self, host: str) -> Cell:
+        for cell in self._cells:
             if host in cell.updater.columns:
-                return cell
-        for cell in self._cells.elsewhere:
-            if (await cell.store.hosts.read([host]))[0].fields:
                 return cell
         raise no_such_host(host)
 

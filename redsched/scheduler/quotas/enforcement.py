@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 WITHIN_S = 5.0
 """How long a call is repeated while shares are being divided or transferred between cells."""
 PAUSE_S = 0.05
-KNOWN_FOR_S = 1.0
-"""How long it is remembered which projects have quotas, if this scheduler does not mirror the first cell."""
 
 NOTHING: Amounts = MappingProxyType({})
 
@@ -47,9 +45,6 @@ class Quotas:
 
     def __init__(self, cells: Cells, shares: QuotaShares) -> None:
         self._cells = cells
-        self._known: dict[str, bool] = {}
-        """By project: whether the first cell has a quota of it, as read from the store at `_known_at_s`."""
-        self._known_at_s = float("-inf")
         self.shares = shares
 
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
@@ -125,20 +120,15 @@ class Quotas:
     async def _is_shared(self, project: str) -> bool:
         """Return whether several cells share a quota of the project, as far as the first cell knows.
 
-        Its replica tells that, or else its store, at most KNOWN_FOR_S ago. Raises Unavailable.
+        A scheduler that was opened on demand may have no replica of it, and reads the store. Raises Unavailable.
         """
         first = next(iter(self._cells))
         if len(self._cells) == 1 or not project:
             return False
         if first.updater.is_loaded:
             return project in first.updater.columns.declared.quotas
-        if aio.now_s() - self._known_at_s > KNOWN_FOR_S:
-            self._known, self._known_at_s = {}, aio.now_s()
-        known = self._known
-        if project not in known:
-            fields = (await first.store.declared.read(Kind.QUOTA, [project])).get(project, {})
-            known[project] = bool(QuotaState.parse(fields).limits)
-        return known[project]
+        stored = await first.store.declared.read(Kind.QUOTA, [project])
+        return bool(QuotaState.parse(stored.get(project, {})).limits)
 
 
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:

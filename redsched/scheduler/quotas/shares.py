@@ -11,6 +11,7 @@ Each cell may use its share of each limit; the sum of all shares never exceeds t
 """
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 
 from redsched import aio, logs
@@ -19,7 +20,6 @@ from redsched.model import Amounts, Exceeded, Quota
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.selection.claim_ids import unique
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -139,7 +139,7 @@ class QuotaShares:
         """
         if self._is_under_way(project, states[self._first.name]):
             return
-        division, epochs = unique(), await self._epochs()
+        division, epochs = secrets.token_hex(12), await self._epochs()
         self._last_division[project] = division
         closed = await self._close_all(project, limits, states, division)
         if not closed:
@@ -234,7 +234,7 @@ class QuotaShares:
         wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
         if not wanted:
             return {}
-        outcome, transfer = await giver.store.quotas.give(project, division, cell.name, unique(), wanted)
+        outcome, transfer = await giver.store.quotas.give(project, division, cell.name, secrets.token_hex(12), wanted)
         if outcome is Outcome.STALE:
             await self.divide(project)
         if transfer is None or outcome is Outcome.IN_USE:
@@ -263,19 +263,16 @@ class QuotaShares:
 
     async def sweep(self) -> None:
         """End abandoned transfers, and divide quotas that are not divided. Raises Unavailable."""
-        for project in await self._projects():
+        for project in self._projects():
             try:
                 await self.divide(project)
             except Settling:
                 continue
             await self._end_transfers(project, await self.read(project))
 
-    async def _projects(self) -> list[str]:
+    def _projects(self) -> list[str]:
         """Return the projects with quotas in any cell."""
-        found = {name for cell in self._cells for name in cell.updater.columns.declared.quotas}
-        for cell in self._cells.elsewhere:
-            found.update(await cell.store.declared.names(Kind.QUOTA))
-        return sorted(found)
+        return sorted({name for cell in self._cells for name in cell.updater.columns.declared.quotas})
 
     async def _end_transfers(self, project: str, states: States) -> None:
         """Return transfers to their givers that have been in flight for too long."""

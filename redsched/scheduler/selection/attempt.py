@@ -1,16 +1,20 @@
-"""The state of one request in the pipeline, and its cost so far."""
+"""The state of one request in the pipeline, what its stages pass on, and the results of one pass through them."""
 
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from redsched.decide import Decision
 from redsched.decide.gains import Gains
 from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
+from redsched.model.record import record
+from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.mirroring.ruling_out import RuledOut
 from redsched.scheduler.results import ClaimCost, Effort
-from redsched.scheduler.selection.refusal import PendingRefusal
+from redsched.scheduler.selection.refusal import FoundRefusal, PendingRefusal
+from redsched.store.codec.results import ClaimAnswer
 
 MAX_SEARCHES = 4
 """The most hosts whose pools are first searched in vain before other tasks run."""
@@ -27,12 +31,10 @@ class SchedulingAttempt:
         "decide_s",
         "full_cells",
         "gains",
-        "held",
         "home",
         "is_hard",
         "is_resolved",
         "limit",
-        "looked_elsewhere_s",
         "max_searches",
         "new_limit",
         "own_only",
@@ -63,10 +65,6 @@ class SchedulingAttempt:
         self.reservation = ""
         """The id under which a host is reserved for it while it waits; '' if none are."""
         self.started = time.perf_counter()
-        self.held: Cell | None = None
-        """A cell that this scheduler does not mirror, and whose replica is kept for the request."""
-        self.looked_elsewhere_s = float("-inf")
-        """When cells that this scheduler does not mirror were last tried, by the event loop's clock."""
         self.restart()
 
     @property
@@ -91,7 +89,7 @@ class SchedulingAttempt:
         """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
         self.max_searches = MAX_SEARCHES
         """The most searches in vain of a pass. Doubled after each, or hosts that change could delay it for ever."""
-        self.refusals: dict[str, PendingRefusal | RuledOut] = {}
+        self.refusals: dict[str, PendingRefusal | FoundRefusal] = {}
         """By cell, why nothing fitted."""
         self.gains: dict[str, Gains] = {}
         """By cell, what tells whether room may have come free while the request waits."""
@@ -113,3 +111,42 @@ class SchedulingAttempt:
         retries = max(0, self.calls - 1)
         seconds = time.perf_counter() - self.started
         return Effort(outcome, self.calls, retries, self.decide_s, seconds, tuple(self.claims), reason)
+
+
+@record
+class Proposal:
+    """A decision in one cell, with the epoch and seq of the columns on which it is based: the columns may advance."""
+
+    cell: Cell
+    decision: Decision
+    epoch: str
+    seq: int
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The sort key; higher is better: more places, then the higher score of the best host."""
+        return len(self.decision.places), self.decision.score
+
+
+@record
+class ClaimReply:
+    """The claim script's answer, and the ids it was called with."""
+
+    ids: tuple[str, ...]
+    answer: ClaimAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Run the stages again, because the decision was based on columns that differ from the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The request is answered."""
+
+    selections: Selections
+
+
+Step = Retry | Done
+"""The result of one pass through the stages. A refusal is an error."""

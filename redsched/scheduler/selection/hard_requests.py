@@ -8,13 +8,11 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from redsched import aio
-from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.mirroring.ruling_out import RuledOut
+from redsched.scheduler.cells import Cell
 from redsched.scheduler.planning.jobs import decided_apart
 from redsched.scheduler.planning.limits import DecisionLimits
-from redsched.scheduler.selection.attempt import SchedulingAttempt
-from redsched.scheduler.selection.elsewhere import Elsewhere
-from redsched.scheduler.selection.steps import Proposal
+from redsched.scheduler.selection.attempt import Proposal, SchedulingAttempt
+from redsched.scheduler.selection.refusal import FoundRefusal
 
 REMEMBERED_S = 60.0
 MAX_REMEMBERED = 1000
@@ -23,9 +21,7 @@ MAX_REMEMBERED = 1000
 class HardRequests:
     """The hard requests of one scheduler."""
 
-    def __init__(self, cells: Cells, elsewhere: Elsewhere, limits: DecisionLimits) -> None:
-        self._cells = cells
-        self._elsewhere = elsewhere
+    def __init__(self, limits: DecisionLimits) -> None:
         self._limits = limits
         self._until_s: OrderedDict[Hashable, float] = OrderedDict()
         """Until when a shape counts as hard, in the order in which they were found to be."""
@@ -46,13 +42,12 @@ class HardRequests:
             self._until_s.popitem(last=False)
 
     async def propose(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        """Return the planner's best proposal, of these cells or of those elsewhere if these are not enough.
+        """Return the planner's proposal for the first of these cells that has all places, else the best one.
 
-        Raises TooHard, NotFound, Settling, Unavailable.
+        Raises TooHard, PlannerBusy, Unavailable.
         """
-        only = attempt.home or attempt.pinned
         best: Proposal | None = None
-        for cell in cells if only is not None else [*cells, *(one for one in self._cells if one not in cells)]:
+        for cell in cells:
             proposal = await self._proposal(attempt, cell)
             if best is None or proposal.rank > best.rank:
                 best = proposal
@@ -62,14 +57,12 @@ class HardRequests:
         return best
 
     async def _proposal(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
-        if not cell.is_here:
-            await self._elsewhere.load(attempt, cell)
         assert self._limits.planner is not None
         planned = await decided_apart(self._limits.planner, cell, attempt.resolved, attempt.reservation)
         attempt.catch_up = True
         attempt.refusals.pop(cell.name, None)
         if planned.explanation is not None:
-            attempt.refusals[cell.name] = RuledOut(planned.explanation, planned.settled)
+            attempt.refusals[cell.name] = FoundRefusal(planned.explanation, planned.settled)
         return Proposal(cell, planned.decision, planned.epoch, planned.seq)
 
 

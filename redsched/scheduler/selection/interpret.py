@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from redsched.errors import OutcomeUnknown, Settling, StoreUnavailable
 from redsched.model import Claim, Request
 from redsched.scheduler.cells import Cell, Cells, wait_text
-from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import from_existing, from_reply
 from redsched.scheduler.selection.idempotency import existing_outcome
-from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Retry, Step
 from redsched.store.codec.outcomes import Outcome
 
 _LOST = (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT)

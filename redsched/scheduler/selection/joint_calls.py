@@ -16,8 +16,8 @@ from redsched.model.record import record
 from redsched.origin import Origin
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.selection.attempt import Proposal
 from redsched.scheduler.selection.claim_call import claim_call
-from redsched.scheduler.selection.steps import Proposal
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 

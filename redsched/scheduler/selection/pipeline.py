@@ -1,4 +1,4 @@
-"""A selection: resolve > route_to_cell > decide > claim > interpret, repeated until it is done or refused.
+"""A selection: resolve > route_to_cell > decide > bind > claim > interpret, repeated until it is done or refused.
 
     resolve        find the cell of the caller's ids, the hosts of the hints, the groups and aggregates named
     route_to_cell  choose the cells that may take the request
@@ -7,19 +7,17 @@
     claim          call the claim script once
     interpret      map the reply to Done, or to Retry on newer columns
 
-A refusal must reflect the state of the store after the request arrived, so it is based only on columns that have caught
-up after the last candidate turned out to be full.
+The stages are methods below, in this order. A refusal is an error of a stage. It must reflect the state of the store
+after the request arrived, so it is based only on columns that have caught up after the last candidate turned out to be
+full.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
-from functools import partial
 from random import Random
 
 from redsched import tracing
-from redsched.cache.loaded import LoadedReplicas
 from redsched.decide.steps import Undecided
 from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
@@ -30,10 +28,8 @@ from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import ClaimCost
-from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
-from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
-from redsched.scheduler.selection.elsewhere import Elsewhere
 from redsched.scheduler.selection.hard_requests import HardRequests
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
@@ -42,7 +38,6 @@ from redsched.scheduler.selection.references import refuse_undeclared, undeclare
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal
 from redsched.scheduler.selection.reservations import usable
 from redsched.scheduler.selection.routing import CellRouter
-from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
 from redsched.store.codec.outcomes import Outcome
 
 UNKNOWN_CLASS = "unknown-class"
@@ -52,17 +47,14 @@ UNKNOWN_CLASS = "unknown-class"
 class SelectionPipeline:
     """Runs the stages, over all cells of a scheduler."""
 
-    def __init__(
-        self, cells: Cells, ids: ClaimIds, quotas: Quotas, replicas: LoadedReplicas, limits: DecisionLimits
-    ) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, limits: DecisionLimits) -> None:
         self._cells = cells
         self._quotas = quotas
         self._joint_calls = JointCalls(quotas)
         self._rng = Random()
-        self._elsewhere = Elsewhere(cells, replicas, self._rng)
-        self._router = CellRouter(cells, ids, self._elsewhere, self._rng)
+        self._router = CellRouter(cells, self._rng)
         self._limits = limits
-        self._hard = HardRequests(cells, self._elsewhere, limits)
+        self._hard = HardRequests(limits)
         self._turns, self._explaining = TurnQueue(), asyncio.Lock()
         self._running = 0
 
@@ -70,80 +62,31 @@ class SelectionPipeline:
         """Take a request through the stages until it is done. Raises as `Selector.select` does."""
         self._running += 1
         try:
-            return await self._run(attempt)
+            while True:
+                step = await self._run_stages(attempt)
+                if isinstance(step, Done):
+                    return step.selections
+        except (NoValidHost, NotFound, QuotaExceeded, TooHard) as error:
+            return await self._existing_or(attempt, error)
+        except TooMuchWork as cut:
+            return await self._existing_or(attempt, too_hard(attempt.resolved, self._hosts(), cut))
         finally:
             self._running -= 1
 
-    async def _run(self, attempt: SchedulingAttempt) -> Selections:
-        while True:
-            match await self._try_once(attempt):
-                case Done(selections):
-                    return selections
-                case Refuse(error):
-                    # Ids keep their outcome, even if something that the request names no longer exists.
-                    known = await existing_outcome(attempt, self._cells)
-                    if known is None:
-                        raise error
-                    return known
+    async def _existing_or(self, attempt: SchedulingAttempt, error: RedschedError) -> Selections:
+        """Return the outcome that the request's own ids have already; else raise `error`.
 
-    def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the request may have a place according to the columns as they are, without catching up."""
-        fits_here = any(self._may_fit_in(attempt, cell) for cell in self._cells.here)
-        return fits_here or self._elsewhere.may_fit(attempt)
-
-    def _may_fit_in(self, attempt: SchedulingAttempt, cell: Cell) -> bool:
-        gains = attempt.gains.get(cell.name)
-        if gains is None or gains.columns is not cell.updater.columns:
-            gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
-        try:
-            with self._limits.of_check().working(), usable(cell, attempt.resolved, attempt.reservation):
-                if not gains.may_matter():
-                    return False
-                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
-                    return False
-        except TooMuchWork:
-            self._hard.note(attempt)
-        del attempt.gains[cell.name]  # until the attempt has been made, it may fit
-        return True
-
-    def main_reason(self, error: RedschedError) -> str:
-        """Return the reason for which most hosts were ruled out, if none fitted: a filter or a class; '' otherwise.
-
-        The parts of reasons that requests may choose freely are left out, so that there are few different ones.
+        Ids keep their outcome, even if something that the request names no longer exists.
         """
-        reasons = error.facts.get("reasons") if isinstance(error, NoValidHost) else None
-        if not reasons:
-            return ""
-        name = str(max(reasons, key=lambda one: int(one["hosts"]))["reason"]).partition(":")[0]
-        if not name.isupper():
-            return name
-        # Requests may name classes that no host has.
-        return name if any(_has_class(cell, name) for cell in self._cells.here) else UNKNOWN_CLASS
-
-    def _hosts(self) -> int:
-        return sum(len(cell.updater.columns) for cell in self._cells.here)
-
-    def let_go(self, attempt: SchedulingAttempt) -> None:
-        """End an attempt: a replica that was loaded for it may be dropped."""
-        self._elsewhere.let_go(attempt)
-
-    async def _try_once(self, attempt: SchedulingAttempt) -> Step:
-        try:
-            return await self._run_stages(attempt)
-        except (NoValidHost, NotFound, QuotaExceeded, TooHard) as error:
-            return Refuse(error)
-        except TooMuchWork as cut:
-            return Refuse(too_hard(attempt.resolved, self._hosts(), cut))
+        known = await existing_outcome(attempt, self._cells)
+        if known is None:
+            raise error
+        return known
 
     async def _run_stages(self, attempt: SchedulingAttempt) -> Step:
         """Take a request through all stages once."""
         await self._resolve(attempt)
         cells = await self._router.route_to_cell(attempt)
-        if attempt.home and not attempt.home.is_here:
-            # Ids that have an outcome already need no replica.
-            known = await existing_outcome(attempt, self._cells)
-            if known is not None:
-                return Done(known)
         with tracing.span("redsched.decide"):
             proposal = await self._decide(attempt, cells)
         if not attempt.request.claim:
@@ -164,51 +107,36 @@ class SelectionPipeline:
             await self._router.find_home(attempt)
             attempt.resolved = await with_hints(attempt.request, self._cells)
             attempt.is_resolved = True
-        if undeclared(attempt.resolved, self._cells.here):
+        if undeclared(attempt.resolved, self._cells):
             await self._cells.catch_up()
-            if missing := undeclared(attempt.resolved, self._cells.here):
+            if missing := undeclared(attempt.resolved, self._cells):
                 await refuse_undeclared(missing, self._cells)
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        """Return the best proposal of these cells, or of those elsewhere if these are not enough.
-
-        Raises TooMuchWork, or TooHard if a planner decides.
-        """
-        if self._hard.is_known(attempt):
-            return await self._hard.propose(attempt, cells)
-        try:
-            return await self._decide_here(attempt, cells)
-        except TooMuchWork:
-            if self._limits.planner is None:
-                raise
-        self._hard.note(attempt)
-        return await self._hard.propose(attempt, cells)
-
-    async def _decide_here(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        while True:
+        """Return the best proposal of these cells. Raises TooMuchWork, or TooHard if a planner decides."""
+        if not self._hard.is_known(attempt):
             try:
                 return await self._best_proposal(attempt, cells)
+            except TooMuchWork:
+                if self._limits.planner is None:
+                    raise
+                self._hard.note(attempt)
+        return await self._hard.propose(attempt, cells)
+
+    async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
+        """Return the best proposal, on columns at the head of the feed if it lacks places otherwise."""
+        while True:
+            try:
+                proposals = await self._proposals(attempt, cells)
             except Undecided as undecided:
                 # Other tasks run while pools are searched, so the columns may change, and with them the decision.
                 await in_slices(within(attempt.limit, undecided.steps))
                 attempt.max_searches *= 2
-
-    async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        only = attempt.home or attempt.pinned
-        if only is not None and not only.is_here:
-            await self._elsewhere.load(attempt, only)
-        proposals = await self._proposals(attempt, cells)
-        best = proposals[0] if len(proposals) == 1 else max(proposals, key=lambda one: one.rank)
-        if not best.cell.is_mirrored:
-            self._elsewhere.hold(attempt, best.cell)
-        if not _lacks_places(attempt, best):
-            return best
-        if not attempt.catch_up:
+                continue
+            best = max(proposals, key=lambda one: one.rank)
+            if attempt.catch_up or not _lacks_places(attempt, best):
+                return best
             attempt.catch_up = True
-            return await self._best_proposal(attempt, cells)
-        if only is None:
-            best = await self._decide_elsewhere(attempt, best, {one.cell for one in proposals})
-        return best
 
     async def _proposals(self, attempt: SchedulingAttempt, cells: list[Cell]) -> list[Proposal]:
         """Return the proposals of these cells, on columns at the head of the feed if the attempt needs that."""
@@ -220,17 +148,6 @@ class SelectionPipeline:
             await asyncio.sleep(0)
         await self._turns.wait()
         return [self._propose(attempt, cell) for cell in cells]
-
-    async def _decide_elsewhere(self, attempt: SchedulingAttempt, best: Proposal, decided: set[Cell]) -> Proposal:
-        async with aclosing(self._elsewhere.cells(attempt, decided)) as others:
-            async for cell in others:
-                proposal = await cell.read_at_head(partial(self._propose, attempt, cell))
-                if len(proposal.decision.places) > len(best.decision.places):
-                    best = proposal
-                    self._elsewhere.hold(attempt, cell)
-                if not _lacks_places(attempt, best):
-                    break
-        return best
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, worked, updater = time.perf_counter(), time.thread_time(), cell.updater
@@ -309,12 +226,8 @@ class SelectionPipeline:
         return ClaimReply(ids, answer)
 
     async def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
-        refusals = [
-            attempt.refusals.get(cell.name) or self._refused(attempt, cell)
-            for cell in self._cells
-            if cell.is_here or cell.name in attempt.refusals
-        ]
-        settled, is_complete = all(one.settled for one in refusals), len(refusals) == len(self._cells)
+        refusals = [attempt.refusals.get(cell.name) or self._refused(attempt, cell) for cell in self._cells]
+        settled = all(one.settled for one in refusals)
         # One after the other: slices of many refusals would all be part of one turn of the loop.
         async with self._explaining:
             if attempt.waits_for_room:
@@ -325,7 +238,43 @@ class SelectionPipeline:
         waits = (
             "" if settled else next(filter(None, (wait_text(one.name, one.updater.clock) for one in self._cells)), "")
         )
-        return refusal(settled, attempt.request, found, is_complete=is_complete, waits=waits)
+        return refusal(settled, attempt.request, found, is_complete=True, waits=waits)
+
+    def may_fit(self, attempt: SchedulingAttempt) -> bool:
+        """Return whether the request may have a place according to the columns as they are, without catching up."""
+        return any(self._may_fit_in(attempt, cell) for cell in self._cells)
+
+    def _may_fit_in(self, attempt: SchedulingAttempt, cell: Cell) -> bool:
+        gains = attempt.gains.get(cell.name)
+        if gains is None or gains.columns is not cell.updater.columns:
+            gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
+        try:
+            with self._limits.of_check().working(), usable(cell, attempt.resolved, attempt.reservation):
+                if not gains.may_matter():
+                    return False
+                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
+                    return False
+        except TooMuchWork:
+            self._hard.note(attempt)
+        del attempt.gains[cell.name]  # until the attempt has been made, it may fit
+        return True
+
+    def main_reason(self, error: RedschedError) -> str:
+        """Return the reason for which most hosts were ruled out, if none fitted: a filter or a class; '' otherwise.
+
+        The parts of reasons that requests may choose freely are left out, so that there are few different ones.
+        """
+        reasons = error.facts.get("reasons") if isinstance(error, NoValidHost) else None
+        if not reasons:
+            return ""
+        name = str(max(reasons, key=lambda one: int(one["hosts"]))["reason"]).partition(":")[0]
+        if not name.isupper():
+            return name
+        # Requests may name classes that no host has.
+        return name if any(_has_class(cell, name) for cell in self._cells) else UNKNOWN_CLASS
+
+    def _hosts(self) -> int:
+        return sum(len(cell.updater.columns) for cell in self._cells)
 
 
 def _cost(reply: ClaimReply, seconds: float) -> ClaimCost:
@@ -348,5 +297,5 @@ def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:
     """Return an id for each proposed place: the caller's first ids, or new ones; without places, all caller's ids."""
     places = proposal.decision.places
     if not request.claim_ids:
-        return tuple(claim_id_in(proposal.cell) for _ in places)
+        return tuple(proposal.cell.new_claim_id() for _ in places)
     return request.claim_ids[: len(places)] if places else request.claim_ids

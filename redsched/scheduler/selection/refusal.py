@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from redsched.decide.causes import KEPT
@@ -57,6 +58,22 @@ class PendingRefusal:
         if self._found is None:
             self._found = finished(self._steps)
         return self._found
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRefusal:
+    """Why a cell refused a request, as a planner has found it, and whether the cell was settled then."""
+
+    explanation: Explanation
+    settled: bool
+
+    async def found(self) -> Explanation:
+        """Return the explanation, as `PendingRefusal.found` does."""
+        return self.explanation
+
+    def found_at_once(self) -> Explanation:
+        """Return the explanation, as `PendingRefusal.found_at_once` does."""
+        return self.explanation
 
 
 def refusal(

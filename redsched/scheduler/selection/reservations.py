@@ -110,8 +110,8 @@ class Reservations:
             heir.has_news.set()
 
     def cells_of(self, only: Cell | None) -> list[Cell]:
-        """Return the cells in which a request may be placed, `only` or any, and whose hosts are in memory."""
-        return [one for one in ([only] if only is not None else self._cells.here) if one.is_here]
+        """Return the cells in which a request may be placed, `only` or any."""
+        return list(self._cells) if only is None else [only]
 
     async def may_reserve(self, one: "_Reservation") -> bool:
         """Return whether a request's quota allows it beside what is reserved for others of its project.

@@ -5,7 +5,10 @@ until_active.confirmed          undone when a host does not confirm
   wait_queue.place              retried whenever there may be room
     until_active.placed         undone when the caller disconnects
       within select_timeout_s
-        pipeline.run            resolve > route_to_cell > decide > claim > interpret
+        pipeline.run            resolve > route_to_cell > decide > bind > claim > interpret
+
+Read a request from here to its claim in pipeline.py; routing.py finds its cell if there are several, and claim_call.py
+builds the call of the script.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,9 +71,6 @@ class Selector:
         except RedschedError as error:
             self._observe(attempt.effort(error.problem, self._pipeline.main_reason(error)))
             raise
-        finally:
-            if attempt.held is not None:
-                self._pipeline.let_go(attempt)
         done = "claimed" if found.fresh else "same"
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found

@@ -9,7 +9,7 @@ IN_ORDER = (
     *("gang", "server_group", "pool", "reason", "request", "alternates", "decision", "attributes"),
     *("draining", "removed", "workload", "reservations", "schedulers", "missing", "audit", "fencing", "expected"),
     "refused",
-    *("aggregate", "aggregates", "server_groups", "pools", "quotas", "events", "recorder", "summary", "duty", "probe"),
+    *("aggregate", "aggregates", "server_groups", "pools", "quotas", "events", "recorder", "duty", "probe"),
 )
 """The kinds of a cell. A server compares a key with the patterns of a user in turn: the most used come first."""
 OF_CELL = frozenset(IN_ORDER)

@@ -53,7 +53,6 @@ class Keys:
         "schedulers",
         "server_groups",
         "shelved",
-        "summary",
         "workload",
     )
 
@@ -68,7 +67,6 @@ class Keys:
         self.shelved = f"{self._prefix}shelved"
         self.events = f"{self._prefix}events"
         self.recorder = f"{self._prefix}recorder"
-        self.summary = f"{self._prefix}summary"
         self.reservations = f"{self._prefix}reservations"
         self.workload = f"{self._prefix}workload"
         self.schedulers = f"{self._prefix}schedulers"

@@ -5,6 +5,9 @@ A group whose members depend on each other beyond one host has all of them in on
 
 from redsched.store.commands.base import CellClient
 
+BOUND_MS = 1_200_000
+"""How long the binding of an id is kept: longer than any copy of the call can be accepted, as copies are refused after
+remember_s. After that, claims are found by reading all cells."""
 FOR_EVER_MS = 0
 
 

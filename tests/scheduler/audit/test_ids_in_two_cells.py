@@ -15,7 +15,6 @@ from redsched.scheduler.audit import ids
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.selection.claim_ids import claim_id_in
 from redsched.settings import Settings
 from redsched.store.commands.bindings import BindingCommands
 from redsched.store.commands.claims import ClaimCommands
@@ -502,7 +501,7 @@ async def test_a_move_that_is_called_off_leaves_the_other_claim(cells: Cells) ->
 
 async def test_an_id_made_by_a_scheduler_is_audited_too(cells: Cells) -> None:
     """The caller got no reply and retried, and the retry was placed in another cell."""
-    made = claim_id_in(cells.cell("c1"))
+    made = cells.cell("c1").new_claim_id()
     for name in ("c1", "c2"):
         store, host = cells.cell(name).store, cells.hosts[{"c1": "h1", "c2": "h2"}[name]]
         host.held[made] = held_claim(made, (await store.claims.read(["mine"]))["mine"].token)

@@ -69,17 +69,6 @@ async def test_cells_add_up_and_claims_stay_in_theirs(two_cells: Scheduler) -> N
         await two_cells.plans.with_hosts([])
 
 
-async def test_cells_that_are_not_mirrored_are_loaded(two_cells: Scheduler, clean_store: str) -> None:
-    await two_cells.select(Request({"VCPU": 2}, hosts=frozenset({"b2"}), claim_ids=("there",)))
-    some = Settings(cells=("a", "b"), mirror_cells="a", pick_from=1, policy="pack")
-    async with Scheduler.connect(clean_store, some) as scheduler:
-        assert not scheduler._cells.named("b").is_here
-        plan = await scheduler.plans.drain(["b2"])
-        assert plan.unplaced[0].claim_id == "there"
-        found = await scheduler.plans.capacity(Request({"VCPU": 2}), "zone")
-        assert (found.places, found.redundancy and len(found.redundancy.failing)) == (4 + 2, 1)
-
-
 async def test_what_waits_for_a_place_is_served_by_further_hosts(clean_store: str) -> None:
     """A claim that could not start, with no room elsewhere."""
     async with at_work(clean_store, 4, 2) as work:

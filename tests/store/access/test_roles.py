@@ -45,7 +45,7 @@ OF_THE_CELL = (
     ("XREVRANGE", "rs:{c1}:events", "+", "-"),
     ("SMEMBERS", "rs:{c1}:aggregates"),
     ("HGETALL", "rs:{c1}:aggregate:ssd"),
-    ("HGETALL", "rs:{c1}:summary"),
+    ("HGETALL", "rs:{c1}:recorder"),
     ("HGETALL", "rs:{c1}:attributes:h2"),
 )
 """Reads of schedulers and readers."""
@@ -67,7 +67,6 @@ OF_SCHEDULERS = (
     ("SADD", "rs:{c1}:quotas", "web"),
     ("XADD", "rs:{c1}:events", "*", "kind", "claimed"),
     ("HSET", "rs:{c1}:recorder", "seq", "1"),
-    ("HSET", "rs:{c1}:summary", "seq", "1"),
     ("SET", "rs:{c1}:duty:record", "me"),
     ("HSET", "rs:{c1}:attributes:h2", "trait.CUSTOM_A", "1"),
     ("SET", "rs:{c1}:removed:h2", "1"),

@@ -40,7 +40,6 @@ from redsched.store.codec.claim_fields import FIELDS, carried
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, FencingBegun, Member, ReleaseMode, Replacement
-from redsched.store.codec.summary import CellSummary, Room
 from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import STEP
@@ -103,7 +102,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
-    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
+    built |= {keys.quotas, keys.events, keys.recorder, keys.workload, keys.reservations}
     built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing, keys.expected, keys.refused}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
@@ -254,9 +253,6 @@ async def follow(cell: CellStore, seen: Seen) -> None:
 async def keep_up(cell: CellStore, seen: Seen) -> None:
     """Record events, with a gap, and repair a counter that was set wrong by hand."""
     await cell.take_duty("record", "scheduler", 1000)
-    room = Room(40, 10, {8: 5}, {4: 10})
-    parts: Any = {"shared": {"CUSTOM_SEAT": 8}, "traits": {"CUSTOM_A": 1}, "aggregates": {"fast": 1}}
-    await cell.summary.write(CellSummary((await cell.tick()).epoch, rooms={("az1", "MEMORY_MB"): room}, **parts))
     await seen._client.hset(cell.keys.host("h1"), "claims", "99")
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")

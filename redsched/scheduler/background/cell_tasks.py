@@ -1,4 +1,4 @@
-"""The background tasks of a scheduler for one cell: all of them while it mirrors the cell, else none."""
+"""The background tasks of a scheduler for one cell."""
 
 from dataclasses import dataclass
 
@@ -9,41 +9,39 @@ from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.background.workload import WorkloadCounter
 from redsched.scheduler.hosts.drain import DrainWorker
 from redsched.scheduler.hosts.fencing import Fencer
-from redsched.scheduler.mirroring.writer import SummaryWriter
 from redsched.scheduler.observe.delays import Delays
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
 
 @dataclass(frozen=True, slots=True)
 class CellTasks:
-    """The tasks of one cell. `confirmations` and `reconciler` also work for a replica that was loaded on demand."""
+    """The tasks of one cell. `confirmations` and `reconciler` also work for a scheduler that was opened on demand."""
 
     updater: ReplicaUpdater
     reconciler: Reconciler
     confirmations: ConfirmationWaiter
     sweeper: Sweeper
     maintenance: Maintenance
-    summaries: SummaryWriter
     workload: WorkloadCounter
     drain: DrainWorker
     delays: Delays
     fencer: Fencer
 
-    def start(self) -> None:
-        """Sweep and maintain the cell, whether its replica is loaded already or not.
+    async def start(self) -> None:
+        """Load the cell's replica, then sweep and maintain the cell.
 
-        Raises InvalidRequest if there is a fence command that cannot be run.
+        Raises StoreUnavailable, and InvalidRequest if there is a fence command that cannot be run.
         """
+        await self.updater.start()
         self.fencer.start()
         self.sweeper.start()
         self.maintenance.start()
         self.workload.start()
 
     async def end(self) -> None:
-        """Stop what `start` started, and writing summaries."""
+        """Stop what `start` started, but for following the cell."""
         await self.fencer.stop()
         await self.workload.stop()
-        await self.summaries.stop()
         await self.maintenance.stop()
         await self.sweeper.stop()
 

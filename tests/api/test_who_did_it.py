@@ -13,6 +13,7 @@ from redsched.model import ClaimStatus
 from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.client.pipeline import PipelineExecutor
+from redsched.store.client.scripts import load_all
 from redsched.store.store import Store
 from tests.agent.conftest import World
 from tests.api.parts import client_of, put_host
@@ -98,11 +99,11 @@ async def test_the_layer_that_knows_the_caller_names_the_actor(clean_store: str)
 async def test_requests_that_share_calls_keep_their_own_ids(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     members: list[int] = []
     origins: set[Origin] = set()
-    send = PipelineExecutor.send
+    send, place = PipelineExecutor.send, load_all()["claim"].arguments.names.index("members")
 
     async def watched(self: PipelineExecutor, connection: Any, batch: Sequence[Any]) -> None:
         origins.add(origin.current())
-        members.extend(int(call.command[3 + call.command[2] + 10]) for call in batch if call.script.name == "claim")
+        members.extend(int(call.command[3 + call.command[2] + place]) for call in batch if call.script.name == "claim")
         await send(self, connection, batch)
 
     monkeypatch.setattr(PipelineExecutor, "send", watched)

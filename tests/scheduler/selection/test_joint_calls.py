@@ -13,6 +13,7 @@ from redsched.model import ClaimStatus, GroupPolicy, Quota, Request, ServerGroup
 from redsched.scheduler import Scheduler, Selection
 from redsched.scheduler.selection.joint_calls import MAX_REQUESTS, JointCalls
 from redsched.store.client.script_client import ScriptClient
+from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.wire import Reply
 from tests.scheduler.conftest import report_all, report_of
@@ -31,13 +32,13 @@ def turns_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
 def members(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of members of each call of the claim script, in the order of the calls."""
     called: list[int] = []
-    run = ScriptClient.run
+    run, place = ScriptClient.run, load_all()["claim"].arguments.names.index("members")
 
     async def counted(
         self: ScriptClient, name: str, keys: Sequence[str], arguments: Sequence[str | int], *rest: Any
     ) -> Reply:
         if name == "claim":
-            called.append(int(arguments[10]))
+            called.append(int(arguments[place]))
         return await run(self, name, keys, arguments, *rest)
 
     monkeypatch.setattr(ScriptClient, "run", counted)

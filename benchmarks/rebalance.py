@@ -5,24 +5,28 @@
 
 The fleet is filled as in `benchmarks.packing`, until 130 % of its GPUs were requested. Then a random part of the placed
 tasks ends. The result is how many of the list's most common task for 8 GPUs fit then, and how many after the moves of
-`redsched plan rebalance`, made on an export of the fleet, and verified on another copy of it. No store is used.
+`redsched plan rebalance`, made on a copy of the fleet, and verified on another one. No store is used.
 """
 
 import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 
 from benchmarks.openb import Node, Task, read_nodes, read_tasks
-from benchmarks.packing import EPOCH, LARGE, Fleet, Run, gpu_milli, make_columns, sequence, settings_for
-from redsched.model import MAX_COUNT, Candidate, Request
-from redsched.model.records.plans import Aim
-from redsched.scheduler.backup.archive import FORMAT, Archive, Head
-from redsched.scheduler.plans.offline import ArchivePlans
+from benchmarks.packing import EPOCH, LARGE, Fleet, Run, change, gpu_milli, make_columns, sequence, settings_for
+from redsched.decide.plugins.registry import plugin_registry
+from redsched.errors import RedschedError
+from redsched.model import MAX_COUNT, Candidate, Claim, Request
+from redsched.model.records.plans import Aim, RebalancePlan
+from redsched.scheduler.plans.cell_copy import CellCopy
+from redsched.scheduler.plans.questions import answer
+from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.settings import Settings
+from redsched.store.codec.fields import claim_from
 
 LIMIT_S = 600.0
 
@@ -49,18 +53,18 @@ def filled(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, deleted: floa
     return {f"{number}-{task.name}": (task, where) for number, (task, where) in enumerate(kept)}
 
 
-def exported(nodes: Sequence[Node], held: dict[str, tuple[Task, Candidate]], policy: str) -> Archive:
-    """Return the fleet as an export."""
-    claims, requests = dict[str, dict[str, str]](), dict[str, str]()
+def copied(nodes: Sequence[Node], held: dict[str, tuple[Task, Candidate]], run: Run) -> CellCopy:
+    """Return a new copy of the fleet, with a claim for each task."""
+    columns, claims, requests = make_columns(nodes), dict[str, Claim](), dict[str, str]()
     for number, (claim_id, (task, where)) in enumerate(held.items(), 1):
-        request = replace(task.request(policy), claim_ids=())
+        change(columns, where, 1)
+        request = replace(task.request(run.policy), claim_ids=())
         token = f"{EPOCH}.{number}"
         amounts = {f"amount.{slot}": str(amount) for slot, amount in where.amounts.items()}
         about = {"host": where.host, "state": "active", "token": token, "placed": token, "digest": request.digest()}
-        claims[claim_id] = {**about, **amounts}
+        claims[claim_id] = claim_from("c1", claim_id, {**about, **amounts})
         requests[request.digest()] = request.canonical()
-    head = Head(FORMAT, "", "c1", EPOCH, 1, 1, 0, 0)
-    return Archive(head, hosts=tuple(node.report() for node in nodes), claims=claims, requests=requests)
+    return CellCopy("c1", columns, run.settings, plugin_registry(run.settings), claims, requests)
 
 
 def large_request(tasks: Sequence[Task], policy: str) -> Request:
@@ -74,9 +78,16 @@ def large_request(tasks: Sequence[Task], policy: str) -> Request:
 def rebalance(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, deleted: float, moves: int) -> Rebalanced:
     """Play one run."""
     held = filled(nodes, tasks, run, deleted)
-    plans = ArchivePlans(exported(nodes, held, run.policy), run.settings, LIMIT_S)
+
+    def ask(question: Callable[[CellCopy], RebalancePlan]) -> RebalancePlan:
+        found = answer(lambda: copied(nodes, held, run), question, LIMIT_S)
+        if isinstance(found, RedschedError):
+            raise found
+        return found
+
     start = time.thread_time()
-    found = plans.rebalance(Aim.REQUEST, moves, large_request(tasks, run.policy))
+    question = RebalanceQuestion(Aim.REQUEST, moves, large_request(tasks, run.policy))
+    found = ask(VerifyQuestion(question, ask(question)))
     spent_s = time.thread_time() - start
     return Rebalanced(run.policy, run.seed, len(held), len(found.moves), int(found.before), int(found.after), spent_s)
 

@@ -2,8 +2,8 @@
 
 from benchmarks.openb import CPU, MEMORY, Node, Task
 from benchmarks.packing import Run
-from benchmarks.rebalance import exported, filled, large_request, rebalance
-from redsched.scheduler.plans.offline import ArchivePlans
+from benchmarks.rebalance import copied, filled, large_request, rebalance
+from redsched.scheduler.plans.questions import CapacityQuestion
 from redsched.settings import Settings
 
 NODES = [Node(name, {CPU: 96_000, MEMORY: 400_000}, 8, "T4") for name in "abcd"]
@@ -18,12 +18,12 @@ def test_moves_let_larger_tasks_in() -> None:
     assert found.tasks == len(filled(NODES, TASKS, run, 0.7))
 
 
-def test_the_export_has_what_was_placed() -> None:
+def test_the_copy_has_what_was_placed() -> None:
     run = Run("gpu", 3, Settings(pick_from=1))
     held = filled(NODES, TASKS, run, 0.5)
-    archive = exported(NODES, held, "gpu")
-    assert {one["host"] for one in archive.claims.values()} == {where.host for _, where in held.values()}
-    room = ArchivePlans(archive, run.settings, 10.0).capacity(large_request(TASKS, "gpu"))
+    copy = copied(NODES, held, run)
+    assert {one.host for one in copy.claims.values()} == {where.host for _, where in held.values()}
+    room = CapacityQuestion(large_request(TASKS, "gpu"))(copy)
     assert room.classes[1].resource_class == "CUSTOM_GPU_MILLI"
     assert room.classes[1].capacity - room.classes[1].free == sum(
         amount for _, where in held.values() for slot, amount in where.amounts.items() if slot.startswith("gpu")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from redsched.cli import completion, tables
-from redsched.cli.context import settings_for
+from redsched.cli.context import run, settings_for
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, filter_names, seconds
 from redsched.cli.progress import waiting
@@ -21,7 +21,6 @@ from redsched.scheduler.status.wording import counted
 
 if TYPE_CHECKING:
     from redsched.cli.remote.plans import RemotePlans
-    from redsched.scheduler.plans.offline import ArchivePlans
     from redsched.scheduler.plans.service import PlanService
 
 T = TypeVar("T")
@@ -72,9 +71,7 @@ def capacity(
     Nothing is written. With --n-plus-one, also show without which host, zone or label value some claims have no place.
     """
     request = planned_request(asked)
-    found = _plan(
-        where, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
-    )
+    found = planned(where, export, budget_s, lambda plans: plans.capacity(request, n_plus_one))
     if as_json:
         return tables.show_json(json_of(found))
     return _show_capacity(found)
@@ -88,7 +85,7 @@ def drain(
     Nothing is written: `redsched host drain --move` drains a host.
     """
     names = filter_names("host", hosts)
-    found = _plan(where, export, budget_s, lambda s: s.drain(names), lambda a: a.drain(names))
+    found = planned(where, export, budget_s, lambda plans: plans.drain(names))
     _show_leaving(found, as_json, "could not leave")
 
 
@@ -100,7 +97,7 @@ def without(
     Nothing is written: `redsched host write-off --evacuate` does it for a host that is dead.
     """
     names = filter_names("host", hosts)
-    found = _plan(where, export, budget_s, lambda s: s.without(names), lambda a: a.without(names))
+    found = planned(where, export, budget_s, lambda plans: plans.without(names))
     _show_leaving(found, as_json, "would have no place")
 
 
@@ -121,9 +118,7 @@ def with_hosts(
 
     reports = read_fleet(Path(file))
     request = planned_request(asked) if is_given(asked) else None
-    found = _plan(
-        where, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
-    )
+    found = planned(where, export, budget_s, lambda plans: plans.with_hosts(reports, request))
     if as_json:
         return tables.show_json(json_of(found))
     return _show_adding(found)
@@ -142,30 +137,33 @@ def is_given(asked: RequestOptions) -> bool:
     return any(getattr(asked, name) not in NOT_GIVEN for name in RequestOptions.__slots__)
 
 
-def _plan(
-    where: Where,
-    export: str,
-    budget_s: int | None,
-    live: Callable[["PlanService | RemotePlans"], Awaitable[T]],
-    offline: Callable[["ArchivePlans"], T],
+def planned(
+    where: Where, export: str, budget_s: int | None, ask: Callable[["PlanService | RemotePlans"], Awaitable[T]]
 ) -> T:
-    """Make a plan on an export, if one is named, else on the running cells."""
+    """Make a plan on an export, if one is named, else on the running cells. Raises InvalidRequest."""
     if export:
-        return offline(archived(export, budget_s))
+        return _planned_on(export, float(budget_s or BUDGET_S), ask)
 
     async def plan(fleet: Fleet) -> T:
         async with waiting("planning"):
-            return await live(fleet.plans)
+            return await ask(fleet.plans)
 
     return with_fleet(where, plan, read_only=True, plan_limit_s=limit_of(where, budget_s))
 
 
-def archived(export: str, budget_s: int | None) -> "ArchivePlans":
-    """Return the plans on an export. Raises InvalidRequest."""
-    from redsched.cli.verbs.archive import read_archive  # both load the client of the store
-    from redsched.scheduler.plans.offline import ArchivePlans
+def _planned_on(export: str, limit_s: float, ask: Callable[["PlanService"], Awaitable[T]]) -> T:
+    from redsched.cli.verbs.archive import read_archive  # these load the client of the store
+    from redsched.scheduler.plans.exported import plans_on
+    from redsched.store.embedded.server import PrivateServer
 
-    return ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S))
+    archive, settings = read_archive(export), settings_for()
+
+    async def plan(url: str) -> T:
+        async with waiting("planning"), plans_on(url, archive, settings, limit_s) as plans:
+            return await ask(plans)
+
+    with PrivateServer.start() as server:
+        return run(plan(server.url))
 
 
 def limit_of(where: Where, budget_s: int | None) -> float:

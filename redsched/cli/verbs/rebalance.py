@@ -1,7 +1,8 @@
 """`redsched plan rebalance`: moves that reach an aim, and with --apply, carrying them out."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,12 +11,16 @@ from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, Many, filter_names, seconds
 from redsched.cli.progress import waiting
 from redsched.cli.request_options import RequestOptions, takes_asked
-from redsched.cli.verbs.plans import Budget, From, archived, is_given, limit_of, planned_request
+from redsched.cli.verbs.plans import Budget, From, is_given, limit_of, planned, planned_request
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model.record import json_of
 from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
+
+if TYPE_CHECKING:
+    from redsched.cli.remote.plans import RemotePlans
+    from redsched.scheduler.plans.service import PlanService
 
 HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")
 NUMBERS = {
@@ -62,23 +67,25 @@ def rebalance(
         raise InvalidRequest("--for drain needs the hosts to be emptied: add --empty HOST")
     request = planned_request(asked) if is_given(asked) else None
     hosts = filter_names("host", empty)
-    if export:
-        if apply:
-            raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
-        plans = archived(export, budget_s)
-        return _show(plans.rebalance(aim, max_moves, request, hosts, policy), as_json)
+    if export and apply:
+        raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
+
+    def ask(plans: "PlanService | RemotePlans") -> Awaitable[RebalancePlan]:
+        return plans.rebalance(aim, max_moves, request, hosts, policy)
+
+    if not apply:
+        return _show(planned(where, export, budget_s, ask), as_json)
 
     async def work(fleet: Fleet) -> tuple[RebalancePlan, list[AppliedMove]]:
         async with waiting("planning"):
-            plan = await fleet.plans.rebalance(aim, max_moves, request, hosts, policy)
+            plan = await ask(fleet.plans)
         if not as_json:
             _show(plan, as_json)
-        return plan, await _apply(fleet, plan, move_timeout_s, as_json) if apply else []
+        return plan, await _apply(fleet, plan, move_timeout_s, as_json)
 
-    plan, applied = with_fleet(where, work, read_only=not apply, plan_limit_s=limit_of(where, budget_s))
+    plan, applied = with_fleet(where, work, plan_limit_s=limit_of(where, budget_s))
     if as_json:
-        shown = json_of(plan)
-        tables.show_json({**shown, "applied": json_of(Applied(tuple(applied)))["moves"]} if apply else shown)
+        tables.show_json({**json_of(plan), "applied": json_of(Applied(tuple(applied)))["moves"]})
     if applied and (problem := applied[-1].problem):
         one = applied[-1]
         raise ClaimState(f"claim {one.claim_id} was not moved to {one.target}: {problem}")

@@ -18,8 +18,9 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import chunks
 
+AT_ONCE = 100
+"""The most hosts or texts that are written at the same time."""
 CLAIMS_AT_ONCE = 200
-TEXTS_AT_ONCE = 100
 MAX_NAMED = 10
 """The most hosts or pools of other cells that are named."""
 
@@ -48,8 +49,8 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
     # The archive lists the hosts, so the next epoch waits for these, and not just for a timeout as after a wipe.
     await store.init()
     notes: list[str] = []
-    for report in archive.hosts:
-        await store.hosts.report(report)
+    for some in chunks(archive.hosts, AT_ONCE):
+        await aio.gather(store.hosts.report(report) for report in some)
     counts = await _import_declared(store, archive, notes)
     counts["hosts"] = len(archive.hosts)
     counts["claims"] = await _import_claims(store, archive, notes)
@@ -110,8 +111,8 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         notes.append(f"hosts in other cells, and so left alone: {_in_cells(elsewhere)}")
     closed -= elsewhere.keys()
     statuses = {host: status for host, status in archive.statuses.items() if host in existing | closed}
-    for host, status in statuses.items():
-        await store.hosts.set_status(host, status, ahead=host not in existing)
+    for some in chunks(list(statuses.items()), AT_ONCE):
+        await aio.gather(store.hosts.set_status(host, status, ahead=host not in existing) for host, status in some)
     if waiting := sorted(closed - existing):
         notes.append(f"not known yet, and closed to claims from their first report on: {', '.join(waiting)}")
     kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", pools))
@@ -123,27 +124,33 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
     for claim_id, fields in archive.claims.items():
         of_host.setdefault(fields["host"], {})[claim_id] = fields
     imported = 0
-    for host, claims in of_host.items():
-        items = list(claims.items())
-        for first in range(0, len(items), CLAIMS_AT_ONCE):
-            progress.report("claims", imported, len(archive.claims))
-            batch = dict(items[first : first + CLAIMS_AT_ONCE])
-            answer = await store.repair.restore(batch)
-            if answer.outcome is Outcome.OK:
-                imported += len(batch) - len(answer.facts)
-            elif answer.outcome is Outcome.IN_USE:
-                notes.append(f"host {host} has attested in the meantime: its own report of its claims prevails")
-            elif answer.outcome is Outcome.RETRY:
-                raise RedschedError(f"the keys {', '.join(answer.facts)} of claims on {host} were not passed")
-            else:
-                raise StoreUnavailable(
-                    f"the claims of host {host} could not be restored ({answer.outcome}): empty the cell, import again"
-                )
+    for hosts in chunks(list(of_host), AT_ONCE) if of_host else ():
+        progress.report("claims", imported, len(archive.claims))
+        for number, note in await aio.gather(_import_of_host(store, host, of_host[host]) for host in hosts):
+            imported += number
+            notes += [note] if note else []
     return imported
+
+
+async def _import_of_host(store: CellStore, host: str, claims: Mapping[str, Mapping[str, str]]) -> tuple[int, str]:
+    """Restore the claims of a host; return how many were restored, and why the others were not ('': all were)."""
+    imported = 0
+    for some in chunks(list(claims), CLAIMS_AT_ONCE):
+        answer = await store.repair.restore({claim_id: claims[claim_id] for claim_id in some})
+        if answer.outcome is Outcome.IN_USE:
+            return imported, f"host {host} has attested in the meantime: its own report of its claims prevails"
+        if answer.outcome is Outcome.RETRY:
+            raise RedschedError(f"the keys {', '.join(answer.facts)} of claims on {host} were not passed")
+        if answer.outcome is not Outcome.OK:
+            raise StoreUnavailable(
+                f"the claims of host {host} could not be restored ({answer.outcome}): empty the cell, import again"
+            )
+        imported += len(some) - len(answer.facts)
+    return imported, ""
 
 
 async def _import_texts(store: CellStore, archive: Archive) -> None:
     texts = {request_name(digest): text for digest, text in archive.requests.items()}
     texts |= {alternates_name(claim_id): hosts for claim_id, hosts in archive.alternates.items()}
-    for batch in chunks(list(texts), TEXTS_AT_ONCE):
+    for batch in chunks(list(texts), AT_ONCE):
         await aio.gather(store.texts.restore(name, texts[name]) for name in batch)

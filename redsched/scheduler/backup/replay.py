@@ -10,9 +10,9 @@ from redsched.decide.plugins.registry import PluginRegistry
 from redsched.decide.scoring.registry import check_policy, check_weighers
 from redsched.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded, TooHard
 from redsched.scheduler.backup.archive import Archive
-from redsched.scheduler.backup.arrivals import LEASE_S, Arrival, weighed_by
+from redsched.scheduler.backup.arrivals import Arrival, weighed_by
 from redsched.scheduler.backup.fleet_meter import FleetMeter
-from redsched.scheduler.backup.import_ import import_declared
+from redsched.scheduler.backup.loading import load, private_settings
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import Store
@@ -98,12 +98,11 @@ async def replay(
     `policy` replaces the policies of the requests. Among equal hosts the first is always taken, so that replays are
     repeatable. It ends with the last arrival. Raises StoreUnavailable, InvalidRequest (such as an unknown policy).
     """
-    overrides = {"cells": (fleet.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
-    overrides["enable_new_hosts"] = True
-    settings = settings.model_copy(update=overrides)
+    settings = private_settings(settings, url, fleet.head.cell).model_copy(update={"pick_from": 1})
     plugins = plugins_of(settings)
     check_policies(arrivals, policy, plugins())
-    await _report_hosts(url, fleet, settings)
+    async with Store.connect(url, settings) as store:
+        await load(store.cell(fleet.head.cell), replace(fleet, claims={}, alternates={}, requests={}))
     meter = FleetMeter((one.request for one in arrivals), plugins().filters)
     async with Store.connect(url, settings) as store:
         components = Components(store, settings, plugins)
@@ -171,13 +170,3 @@ class _Playing:
         if has_ended:
             # A decision may be on columns of a moment ago; that of a replay has to see the room that came free.
             await self.components.cells.catch_up()
-
-
-async def _report_hosts(url: str, fleet: Archive, settings: Settings) -> None:
-    async with Store.connect(url, settings) as store:
-        cell = store.cell(fleet.head.cell)
-        await cell.init()
-        for report in fleet.hosts:
-            reply = await cell.hosts.report(replace(report, lease_s=LEASE_S))
-            await cell.hosts.attest(report.name, reply.epoch)
-        await import_declared(cell, fleet)

@@ -20,6 +20,7 @@ import signal
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from redsched import aio, logs, origin
@@ -48,13 +49,13 @@ Fork = Callable[[Callable[[], "Forked"]], Awaitable["Forked"]]
 class Forked:
     """A fork that runs a job."""
 
-    def __init__(self, job: Job, limit_s: float) -> None:
-        """Fork. Raises Unavailable if the system has no room for one more process."""
+    def __init__(self, job: Job, limit_s: float, any_growth: bool = False) -> None:
+        """Fork; with `any_growth`, without MAX_GROWTH_BYTES. Raises Unavailable if no process can be started."""
         end, start = os.pipe()
         self._pipe = os.fdopen(end, "rb", buffering=0)
         self._is_read = self._has_ended = False
         try:
-            self.pid = _fork(job, limit_s, start)
+            self.pid = _fork(partial(job, limit_s), start, any_growth)
         except OSError as error:
             self._pipe.close()
             log.warning("planner not forked", reason=error.strerror)
@@ -90,10 +91,15 @@ class Forked:
 
 
 class Planner:
-    """Runs jobs in forks. `limit_s` is how long each may take."""
+    """Runs jobs in forks. `limit_s` is how long each may take.
 
-    def __init__(self, limit_s: float) -> None:
+    `is_alone`: the process serves nobody else, so that jobs, and what is read for them, may take any memory, and all of
+    their time at once.
+    """
+
+    def __init__(self, limit_s: float, is_alone: bool = False) -> None:
         self._limit_s = limit_s
+        self.is_alone = is_alone
         self._quick, self._slow = asyncio.Lock(), asyncio.Lock()
         self._jobs: Counter[tuple[str, str]] = Counter()
         """The jobs that wait or run, by project and caller: a caller may have many projects."""
@@ -129,9 +135,10 @@ class Planner:
 
     async def run_admitted(self, job: Job, fork: Fork, is_cut: Callable[[Any], bool]) -> Any:
         """Do what `run` does, inside `admitted`."""
+        quick_s = self._limit_s if self.is_alone else min(QUICK_S, self._limit_s)
         async with self._quick:
-            found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
-        if is_cut(found) and self._limit_s > QUICK_S:
+            found = await self._forked(job, quick_s, fork)
+        if is_cut(found) and self._limit_s > quick_s:
             async with self._slow:
                 found = await self._forked(job, self._limit_s, fork)
         if isinstance(found, RedschedError):
@@ -151,14 +158,14 @@ class Planner:
         begun = set[Forked]()
 
         def begin() -> Forked:
-            one = Forked(job, limit_s)
+            one = Forked(job, limit_s, self.is_alone)
             begun.add(one)
             self._running.add(one)
             return one
 
         try:
             one = await fork(begin)
-            async with asyncio.timeout(limit_s * WALL_FACTOR + 1):
+            async with asyncio.timeout(None if self.is_alone else limit_s * WALL_FACTOR + 1):
                 return await one.result()
         except (TimeoutError, EOFError, pickle.UnpicklingError) as error:
             log.warning("planner ended", pids=sorted(one.pid for one in begun), problem=repr(error))
@@ -171,26 +178,27 @@ class Planner:
         self._running -= forks
 
 
-def _fork(job: Job, limit_s: float, pipe: int) -> int:
+def _fork(job: Callable[[], Any], pipe: int, any_growth: bool) -> int:
     """Return the process id of a fork that runs the job."""
     parent = os.getpid()
     with signals_held_back():
         pid = os.fork()
         if pid == 0:
-            _run(job, limit_s, pipe, parent)
+            _run(job, pipe, parent, any_growth)
     return pid
 
 
-def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:
+def _run(job: Callable[[], Any], pipe: int, parent: int, any_growth: bool) -> NoReturn:
     """Run a job in the fork, and end it."""
     try:
         detach("redsched-planner", parent)
         gc.disable()  # it lives for seconds, and what it shares with its parent would be copied
         os.closerange(3, pipe)
         os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
-        _limit_memory()
+        if not any_growth:
+            _limit_memory()
         try:
-            found = job(limit_s)
+            found = job()
         except RedschedError as error:
             found = error
         data = memoryview(pickle.dumps(found))

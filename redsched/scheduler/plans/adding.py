@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from redsched.decide.work_limit import check_work
 from redsched.errors import Conflict, InvalidRequest, NotFound
-from redsched.model import HostReport, Request
+from redsched.model import HostReport, HostStatus, Request
 from redsched.model.records.plans import AddingPlan, ClassAmounts, Room
-from redsched.scheduler.plans.archived import new_host_fields
 from redsched.scheduler.plans.capacity import capacity
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 from redsched.scheduler.plans.relocation import Relocation
+from redsched.store.codec.fields import attribute_fields, host_fields
 
 
 def with_hosts(copy: CellCopy, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:
@@ -45,3 +45,9 @@ def _served(copy: CellCopy) -> int:
                 continue
             served += 1
     return served
+
+
+def new_host_fields(report: HostReport, epoch: str) -> dict[str, str]:
+    """Return all fields of a host that is up and enabled, and has attested to this epoch, without claims."""
+    fields = {"version": "1", "epoch": epoch, "status": HostStatus.ENABLED.value, "alive": "1"}
+    return {**host_fields(report), **attribute_fields(report), **fields}

@@ -96,9 +96,9 @@ async def read_known(cell: Cell, hosts: Collection[str], waiting: bool = False, 
         if not missing:
             break
     if waiting:
-        await _read(cell, known, await cell.store.due.reconcile_times(), only_pending=True)
+        await _read(cell, known, await cell.store.due.reconcile_times(), most, only_pending=True)
     await _read_texts(cell, known)
-    await _read(cell, known, known.related - known.places.keys())
+    await _read(cell, known, known.related - known.places.keys(), most)
     for some in chunks(sorted(known.gangs)):
         members = await aio.gather(cell.store.gangs.members(gang) for gang in some)
         known.unready.update(gang for gang, found in zip(some, members, strict=True) if found)
@@ -116,12 +116,12 @@ async def _read_hosts(cell: Cell, known: Known, hosts: Sequence[str], most: int)
         _refuse_too_many(known, most)
 
 
-async def _read(cell: Cell, known: Known, claim_ids: Iterable[str], only_pending: bool = False) -> None:
+async def _read(cell: Cell, known: Known, claim_ids: Iterable[str], most: int, only_pending: bool = False) -> None:
     for batch in chunks(sorted(claim_ids)):
         for one in (await cell.store.claims.read(batch)).values():
             if one.state is ClaimStatus.PENDING or not (only_pending or one.state is ClaimStatus.ENDED):
                 known.put(one)
-        _refuse_too_many(known, MAX_CLAIMS)
+        _refuse_too_many(known, max(most, MAX_CLAIMS))
 
 
 async def _read_texts(cell: Cell, known: Known) -> None:

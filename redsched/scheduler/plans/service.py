@@ -1,6 +1,7 @@
 """Plans on the running cells. Each is made in a fork of the process, on columns at the head of the feed."""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -197,7 +198,7 @@ class PlanService:
                 await stack.enter_async_context(self._with_all_claims)
             if all_claims:
                 hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
-            most = MAX_CLAIMS if all_claims else MAX_LEAVING
+            most = sys.maxsize if self._planner.is_alone else MAX_CLAIMS if all_claims else MAX_LEAVING
             known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
             job = partial(_answer, cell, known, self._settings, question)
             again = is_late if isinstance(question, VerifyQuestion) else is_cut

@@ -1,15 +1,24 @@
 """Exported cells for tests of plans, built without a store."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from redsched.cache.columns import Columns
 from redsched.decide.plugins.registry import plugin_registry
-from redsched.model import Aggregate, HostReport, Inventory, Pool, Request, ServerGroup, SharedPool
+from redsched.errors import RedschedError
+from redsched.model import LEASED, Aggregate, HostReport, Inventory, Pool, Request, ServerGroup, SharedPool
+from redsched.model.records.plans import Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.backup.archive import FORMAT, Archive, Head
-from redsched.scheduler.plans.archived import copy_of
+from redsched.scheduler.plans.adding import new_host_fields
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.offline import ArchivePlans
+from redsched.scheduler.plans.questions import CapacityQuestion, LeavingQuestion, answer
+from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.settings import Settings
+from redsched.store.codec.fields import aggregate_fields, claim_from, group_fields, pool_fields
+from redsched.store.codec.keys import Kind
+
+T = TypeVar("T")
 
 SETTINGS = Settings()
 EPOCH = "1-a"
@@ -50,13 +59,64 @@ def archive(
 
 
 def copy(of: Archive, settings: Settings = SETTINGS) -> CellCopy:
-    """Return a new copy of an exported cell."""
-    return copy_of(of, settings, plugin_registry(settings))
+    """Return a new copy of an exported cell, whose hosts are all up."""
+    claims = {name: claim_from("c1", name, fields) for name, fields in of.claims.items()}
+    unready = {one.gang for one in claims.values() if one.gang and one.state in LEASED}
+    made = CellCopy("c1", _columns(of), settings, plugin_registry(settings), claims, of.requests, unready)
+    for one in claims.values():
+        for place in one.placements:
+            made._add(place.host, place.slots, one.server_group, place.counted, 1, place.state in LEASED)
+    return made
 
 
-def plans(of: Archive, settings: Settings = SETTINGS) -> ArchivePlans:
-    """Return plans on an exported cell that may take a minute."""
-    return ArchivePlans(of, settings, 60.0)
+def _columns(of: Archive) -> Columns:
+    """Return the hosts and what is declared, with nothing claimed."""
+    columns = Columns(len(of.hosts))
+    columns.set_epoch(EPOCH)
+    for report in of.hosts:
+        members = {f"aggregate.{one.name}": "1" for one in of.aggregates if report.name in one.hosts}
+        columns.put(report.name, new_host_fields(report, EPOCH) | members)
+    for aggregate in of.aggregates:
+        columns.declared.put(Kind.AGGREGATE, aggregate.name, aggregate_fields(aggregate))
+    for group in of.groups:
+        columns.declared.put(Kind.SERVER_GROUP, group.name, group_fields(group))
+    for pool in of.pools:
+        columns.declared.put(Kind.POOL, pool.name, pool_fields(pool))
+    return columns
 
 
-__all__ = ["MILLI", "Aggregate", "ServerGroup", "SharedPool", "archive", "claim", "copy", "host", "plans"]
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Plans on copies of an exported cell, without a store, of up to `limit_s` each."""
+
+    of: Archive
+    settings: Settings = SETTINGS
+    limit_s: float = 60.0
+
+    def capacity(self, request: Request, by: str = "") -> CapacityPlan:
+        """Return how many more of a request fit, and whether all claims would without any one host or label value."""
+        return self._ask(CapacityQuestion(request, by))
+
+    def drain(self, hosts: Sequence[str]) -> LeavingPlan:
+        """Return where the claims of hosts would go in a drain."""
+        return self._ask(LeavingQuestion(hosts, gone=False))
+
+    def without(self, hosts: Sequence[str]) -> LeavingPlan:
+        """Return where they would go if the hosts died."""
+        return self._ask(LeavingQuestion(hosts, gone=True))
+
+    def rebalance(
+        self, aim: Aim, max_moves: int, request: Request | None = None, hosts: Sequence[str] = (), policy: str = ""
+    ) -> RebalancePlan:
+        """Return moves that reach an aim, verified on another copy."""
+        question = RebalanceQuestion(aim, max_moves, request, hosts, policy)
+        return self._ask(VerifyQuestion(question, self._ask(question)))
+
+    def _ask(self, question: Callable[[CellCopy], T]) -> T:
+        found = answer(lambda: copy(self.of, self.settings), question, self.limit_s)
+        if isinstance(found, RedschedError):
+            raise found
+        return found
+
+
+__all__ = ["MILLI", "Aggregate", "Plans", "ServerGroup", "SharedPool", "archive", "claim", "copy", "host"]

@@ -17,7 +17,6 @@ from redsched.model import (
     Numa,
     NumaCell,
     Pool,
-    Quota,
     Request,
     ServerGroup,
     SharedPool,
@@ -25,7 +24,7 @@ from redsched.model import (
 from redsched.scheduler.plans import capacity as counting
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 from redsched.settings import Settings
-from tests.scheduler.plans.parts import MILLI, archive, copy, host, plans
+from tests.scheduler.plans.parts import MILLI, Plans, archive, copy, host
 
 ONE = Request({"VCPU": 2, "MEMORY_MB": 1024})
 GPU = Request({"VCPU": 1}, groups=(Group("gpu", {MILLI: 600}),))
@@ -74,57 +73,48 @@ def test_as_many_fit_as_decisions_place(
 
 
 def test_the_answer_says_where_and_what_runs_out() -> None:
-    found = plans(archive(FLEET)).capacity(ONE)
+    found = Plans(archive(FLEET)).capacity(ONE)
     assert (found.places, found.zones) == (5 + 2 + 2, {"az1": 5, "az2": 4})
     assert {one.reason: one.hosts for one in found.reasons} == {"MEMORY_MB": 2, "VCPU": 1}
     assert [(one.resource_class, one.free, one.after) for one in found.classes] == [
         ("MEMORY_MB", 13240, 13240 - 9 * 1024),
         ("VCPU", 79, 79 - 18),
     ]
-    assert found.quota is None
 
 
 def test_a_limit_on_claims_of_a_host_counts() -> None:
     """Other rules than amounts stop earlier, also where the amounts would allow very many."""
     tight = Settings(max_claims_per_host=3)
-    assert plans(archive(FLEET), tight).capacity(Request({"VCPU": 1})).places == 9
-    assert plans(archive(FLEET), tight).capacity(GPU).places == 2 + 1
+    assert Plans(archive(FLEET), tight).capacity(Request({"VCPU": 1})).places == 9
+    assert Plans(archive(FLEET), tight).capacity(GPU).places == 2 + 1
     for request, places in ((ONE, 9), (GPU, 3)):  # what starts is active some time
-        assert plans(archive(FLEET), Settings(max_starting_per_host=1)).capacity(request).places == places
+        assert Plans(archive(FLEET), Settings(max_starting_per_host=1)).capacity(request).places == places
 
 
 def test_groups_spreads_and_shared_pools_relate_hosts() -> None:
     group = ServerGroup("web", GroupPolicy.ANTI_AFFINITY)
     apart = replace(ONE, server_group="web")
-    assert plans(archive(FLEET, groups=(group,))).capacity(apart).places == 3
+    assert Plans(archive(FLEET, groups=(group,))).capacity(apart).places == 3
     taken = archive(FLEET, {"web-1": ("a", apart)}, groups=(group,))
-    assert plans(taken).capacity(apart).places == 2
+    assert Plans(taken).capacity(apart).places == 2
     seats = SharedPool("lic", {"CUSTOM_SEAT": Inventory(4)})
-    assert plans(archive(FLEET, pools=(seats,))).capacity(Request({"VCPU": 1, "CUSTOM_SEAT": 1})).places == 4
+    assert Plans(archive(FLEET, pools=(seats,))).capacity(Request({"VCPU": 1, "CUSTOM_SEAT": 1})).places == 4
     equal = archive([host(name, 2, VCPU=8) for name in "abc"], pools=(seats,))
-    assert plans(equal).capacity(replace(GPU, resources={"VCPU": 1, "CUSTOM_SEAT": 1})).places == 4
-
-
-def test_the_quota_of_the_project_is_shown_beside_the_room() -> None:
-    quota = Quota("web", {"VCPU": 10, "claims": 100})
-    of_web = replace(ONE, project="web")
-    one = archive(FLEET, {"mine": ("a", of_web)}, quotas=(quota,))
-    assert plans(one).capacity(of_web).quota == 4
-    assert plans(one).capacity(ONE).quota is None
+    assert Plans(equal).capacity(replace(GPU, resources={"VCPU": 1, "CUSTOM_SEAT": 1})).places == 4
 
 
 def test_beyond_the_limit_there_are_at_least_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "MAX_PLACES", 5)
     for request in (ONE, replace(ONE, spread=())):
-        found = plans(archive(FLEET)).capacity(request)
+        found = Plans(archive(FLEET)).capacity(request)
         assert (found.places, found.at_least) == (5, True)
-    tired = replace(plans(archive(FLEET)), limit_s=0.0).capacity(ONE)
+    tired = replace(Plans(archive(FLEET)), limit_s=0.0).capacity(ONE)
     assert (tired.places, tired.at_least) == (0, True)
 
 
 def test_what_is_not_declared_is_refused() -> None:
     with pytest.raises(NotFound, match="server group 'nobody' is not declared: declare it first"):
-        plans(archive(FLEET)).capacity(replace(ONE, server_group="nobody"))
+        Plans(archive(FLEET)).capacity(replace(ONE, server_group="nobody"))
 
 
 @given(
@@ -148,7 +138,7 @@ def test_hosts_with_equal_pools_may_differ_in_traits_and_limits(marks: list[tupl
         for most in (1, 2)
     )
     one = archive(fleet, aggregates=limits)
-    assert plans(one).capacity(asked).places == one_by_one(copy(one), asked)
+    assert Plans(one).capacity(asked).places == one_by_one(copy(one), asked)
 
 
 def test_hosts_with_equal_amounts_may_differ_in_how_much_is_real() -> None:
@@ -161,4 +151,4 @@ def test_hosts_with_equal_amounts_may_differ_in_how_much_is_real() -> None:
 
     fleet = archive([with_node("a", 4096, 1.0), with_node("b", 2048, 2.0)])
     asked = Request(numa=Numa((NumaCell(1, 1024),), page_size_kb=4))
-    assert plans(fleet).capacity(asked).places == one_by_one(copy(fleet), asked) == 4 + 2
+    assert Plans(fleet).capacity(asked).places == one_by_one(copy(fleet), asked) == 4 + 2

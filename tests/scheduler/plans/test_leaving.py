@@ -19,11 +19,11 @@ from redsched.model import (
     ServerGroup,
 )
 from redsched.model.records.hosts import UnmovableClaim
-from redsched.model.records.plans import Aim, LeavingPlan
+from redsched.model.records.plans import LeavingPlan
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.plans import leaving, merging
 from redsched.scheduler.plans.questions import LeavingQuestion
-from tests.scheduler.plans.parts import archive, claim, copy, host, plans
+from tests.scheduler.plans.parts import Plans, archive, claim, copy, host
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.counted_claims import group
 
@@ -88,32 +88,14 @@ async def test_an_evacuation_does_what_the_plan_said(clean_store: str) -> None:
         assert await work.store.hosts.claim_ids("h0") == {"bound"}
 
 
-async def test_live_plans_are_those_of_the_export(clean_store: str) -> None:
-    async with at_work(clean_store, 8, 6, 4) as work:
-        await group(work.store, policy=GroupPolicy.SOFT_AFFINITY)
-        for number, size in enumerate((3, 2, 2, 1)):
-            await work.scheduler.select(Request({"VCPU": size}, claim_ids=(f"id{number}",), server_group="web"))
-            await work.work()
-        offline, live = plans(await work.scheduler.export()), work.scheduler.plans
-        one = Request({"VCPU": 2})
-        assert await live.capacity(one, "host") == offline.capacity(one, "host")
-        assert await live.drain(["h0"]) == offline.drain(["h0"])
-        assert await live.without(["h0", "h1"]) == offline.without(["h0", "h1"])
-        more = [host("new", VCPU=7)]
-        assert await live.with_hosts(more, one) == offline.with_hosts(more, one)
-        asked = (Aim.REQUEST, 5, Request({"VCPU": 6}))
-        assert await live.rebalance(*asked) == offline.rebalance(*asked)
-        await work.is_sound()
-
-
 def test_a_group_that_must_stay_together_leaves_as_a_whole() -> None:
     together = ServerGroup("db", GroupPolicy.AFFINITY)
     member = Request({"VCPU": 2}, server_group="db")
     fleet = [host("a", VCPU=8), host("b", VCPU=3), host("c", VCPU=8)]
     one = archive(fleet, {"db-1": ("a", member), "db-2": ("a", member)}, groups=(together,))
-    assert goes_to(plans(one).drain(["a"])) == {"db-1": "c", "db-2": "c"}
+    assert goes_to(Plans(one).drain(["a"])) == {"db-1": "c", "db-2": "c"}
     narrow = archive(fleet[:2], {"db-1": ("a", member), "db-2": ("a", member)}, groups=(together,))
-    found = plans(narrow).drain(["a"])
+    found = Plans(narrow).drain(["a"])
     assert goes_to(found) == {}
     assert [one.claim_id for one in found.unplaced] == ["db-1", "db-2"]
     assert "moves as a whole, 2 members" in found.unplaced[0].reason
@@ -128,7 +110,7 @@ def test_a_claim_that_leaves_later_with_its_group_is_not_unplaced() -> None:
         "lead": ("a", Request({"VCPU": 2})),
         "last": ("a", Request({"VCPU": 1}, server_group="db")),
     }
-    found = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], claims, groups=(group_of_two,))).drain(["a"])
+    found = Plans(archive([host("a", VCPU=8), host("b", VCPU=8)], claims, groups=(group_of_two,))).drain(["a"])
     assert goes_to(found) == {"lead": "b", "last": "b", "follows": "b"}
     assert found.unplaced == ()
 
@@ -142,7 +124,7 @@ def test_the_relations_of_a_gang_hold() -> None:
         name: claim(where, gang, number, {"VCPU": 2}, gang_members=ids)
         for number, (name, where) in enumerate((("db-1", "a"), ("web-1", "b")), 1)
     }
-    found = plans(archive(fleet, others=others, requests=(gang,))).drain(["a"])
+    found = Plans(archive(fleet, others=others, requests=(gang,))).drain(["a"])
     assert found.moves == ()
     assert "the relations of its gang must hold" in found.unplaced[0].reason
 
@@ -160,7 +142,7 @@ def gang_on_a_and_b(gang_on_exit: str, *free: str) -> Archive:
 
 def without_a(gang_on_exit: str, *free: str) -> LeavingPlan:
     """Return what happens to the gang if a dies."""
-    return plans(gang_on_a_and_b(gang_on_exit, *free)).without(["a"])
+    return Plans(gang_on_a_and_b(gang_on_exit, *free)).without(["a"])
 
 
 def test_a_gang_that_restarts_as_a_whole_is_placed_as_a_whole() -> None:
@@ -194,7 +176,7 @@ def test_what_may_not_be_moved_is_named_with_its_reason() -> None:
         "early": claim("a", one, 2, gang="early", state="claimed"),
         "ending": claim("a", one, 3, state="ending", end_reason="released"),
     }
-    found = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], others=others, requests=(one,))).drain(["a"])
+    found = Plans(archive([host("a", VCPU=8), host("b", VCPU=8)], others=others, requests=(one,))).drain(["a"])
     reasons = {one.claim_id: one.reason for one in found.unplaced}
     assert reasons.keys() == {"unknown", "early"}
     assert "request of claim unknown is not known" in reasons["unknown"]
@@ -210,17 +192,15 @@ def test_without_any_one_zone_or_rack() -> None:
         host("d", VCPU=1),
     ]
     claims = {name: (where, Request({"VCPU": 4})) for name, where in (("one", "a"), ("two", "b"), ("three", "b"))}
-    found = plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "label:rack").redundancy
+    found = Plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "label:rack").redundancy
     assert found is not None
     assert (found.checked, found.unchecked, found.unlabelled) == (2, 0, 1)
     [r1, r2] = found.failing
     assert (r1.domain, r1.claims, [one.claim_id for one in r1.examples]) == ("r1", 1, ["one"])
     assert (r2.domain, r2.hosts, r2.claims, r2.unplaced) == ("r2", 2, 2, 1)
-    by_host = plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "host").redundancy
+    by_host = Plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "host").redundancy
     assert by_host is not None
     assert [one.domain for one in by_host.failing] == ["a", "b"]
-    with pytest.raises(InvalidRequest, match="label:"):
-        plans(archive(fleet)).capacity(Request({"VCPU": 1}), "rack")
 
 
 def test_an_answer_names_the_worst_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +212,7 @@ def test_an_answer_names_the_worst_and_counts_the_rest(monkeypatch: pytest.Monke
         for name, many in (("a", 1), ("b", 3), ("c", 2), ("d", 1))
         for n in range(many)
     }
-    found = plans(archive(fleet, held)).capacity(Request({"VCPU": 1}), "host").redundancy
+    found = Plans(archive(fleet, held)).capacity(Request({"VCPU": 1}), "host").redundancy
     assert found is not None
     assert (found.checked, found.failed) == (4, 4)
     shown = [(one.domain, one.unplaced, len(one.examples)) for one in found.failing]
@@ -242,18 +222,11 @@ def test_an_answer_names_the_worst_and_counts_the_rest(monkeypatch: pytest.Monke
     assert (both.failed, [one.domain for one in both.failing]) == (8, ["b", "b", "c"])
 
 
-def test_a_host_that_is_named_twice_counts_once() -> None:
-    one = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], {"x": ("a", Request({"VCPU": 1}))}))
-    for found in (one.drain(["a", "a"]), one.without(["a", "a"])):
-        assert (found.hosts, len(found.moves), found.unplaced) == (("a",), 1, ())
-    assert one.rebalance(Aim.DRAIN, 5, hosts=["a", "a"]).before == 1
-
-
 def test_the_largest_claims_are_placed_first() -> None:
     """The smaller one would rather go to the host that only the larger one needs."""
     fleet = [host("a", VCPU=7), host("b", VCPU=4), host("c", VCPU=3)]
     claims = {"first": ("a", Request({"VCPU": 3}, policy="spread")), "second": ("a", Request({"VCPU": 4}))}
-    for plan in (plans(archive(fleet, claims)).without(["a"]), plans(archive(fleet, claims)).drain(["a"])):
+    for plan in (Plans(archive(fleet, claims)).without(["a"]), Plans(archive(fleet, claims)).drain(["a"])):
         assert goes_to(plan) == {"second": "b", "first": "c"}
 
 
@@ -273,11 +246,9 @@ async def test_unknown_hosts_are_refused(clean_store: str) -> None:
             await work.scheduler.plans.drain(["h9"])
         with pytest.raises(InvalidRequest, match="no hosts are given"):
             await work.scheduler.plans.without([])
-    with pytest.raises(NotFound, match="no host 'h9'"):
-        plans(archive([host("a", VCPU=1)])).drain(["h9"])
 
 
 def test_a_plan_that_takes_too_long_is_refused() -> None:
     one = archive([host("a", VCPU=8)], {"x": ("a", Request({"VCPU": 2}))})
     with pytest.raises(TooHard, match=r"not complete within .* on 1 hosts and 1 claims: .*--budget"):
-        replace(plans(one), limit_s=0.0).drain(["a"])
+        replace(Plans(one), limit_s=0.0).drain(["a"])

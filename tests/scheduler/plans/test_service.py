@@ -19,7 +19,7 @@ from redsched.scheduler.plans.questions import is_cut, is_late
 from redsched.settings import Settings
 from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.conftest import report_of
-from tests.scheduler.plans.parts import archive, host, plans
+from tests.scheduler.plans.parts import Plans, archive, host
 from tests.scheduler.working import at_work
 from tests.support.waiting import wait_until
 
@@ -144,7 +144,7 @@ async def test_too_many_claims_are_refused(scheduler: Scheduler, monkeypatch: py
 
 
 def test_an_unfinished_count_is_tried_again_with_more_time() -> None:
-    fleet = plans(archive([host("a", VCPU=8)]))
+    fleet = Plans(archive([host("a", VCPU=8)]))
     found = fleet.capacity(Request({"VCPU": 1}), "host")
     assert not is_cut(found)
     assert is_cut(replace(found, at_least=True))

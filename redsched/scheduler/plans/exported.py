@@ -1,0 +1,31 @@
+"""Plans on an exported cell: the plan service on a private store that has it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from redsched.scheduler.backup.archive import Archive
+from redsched.scheduler.backup.loading import load, private_settings
+from redsched.scheduler.planning.planner import Planner
+from redsched.scheduler.plans.service import PlanService
+from redsched.scheduler.wiring import Components, plugins_of
+from redsched.settings import Settings
+from redsched.store.store import Store
+
+
+@asynccontextmanager
+async def plans_on(url: str, archive: Archive, settings: Settings, limit_s: float) -> AsyncIterator[PlanService]:
+    """Load an exported cell into the empty private store at `url`, and yield plans on it of up to `limit_s` each.
+
+    All of its hosts count as up, members of a gang that was starting as claims of their own, and weighers of GPUs go by
+    the settings: the file does not say otherwise. However many claims there are, plans may read all of them. Raises
+    StoreUnavailable, ClaimState.
+    """
+    settings = private_settings(settings, url, archive.head.cell)
+    async with Store.connect(url, settings) as store:
+        await load(store.cell(archive.head.cell), archive)
+    async with Store.connect(url, settings, read_only=True) as store:
+        components = Components(store, settings, plugins_of(settings), planner=Planner(limit_s, is_alone=True))
+        async with components.on_demand():
+            for cell in components.cells:
+                await cell.updater.start()  # plans alone would wait for it no longer than a request does
+            yield components.plans

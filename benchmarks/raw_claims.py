@@ -55,12 +55,11 @@ async def build(
     members: int = 1,
     name: str = "raw",
     made: Sequence[Request] = (),
-    decision: str = "",
 ) -> list[tuple[Any, ...]]:
     """Return `count` calls as a scheduler would send them: each member with as many candidates, in an order of its own.
 
     With several members, all of one call have candidates among the same hosts. `name` distinguishes the ids of builds.
-    `made`: the requests to use in turn, instead of those of the benchmark. `decision`: what each claim keeps of it.
+    `made`: the requests to use in turn, instead of those of the benchmark.
     """
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
     candidates = min(len(hosts), Settings().candidates)
@@ -70,17 +69,15 @@ async def build(
         placed = [chosen[first : first + candidates] for first in range(members)]
         try:
             claim_id = f"{name}-{project}{clock.seq}-{number}"
-            await cell.claims.place(_call(request, claim_id, placed, clock, project, decision))
+            await cell.claims.place(_call(request, claim_id, placed, clock, project))
         except _Recorded:
             commands.append(recorder.command)
     return commands
 
 
-def _call(
-    request: Request, claim_id: str, placed: Sequence[Sequence[str]], clock: Clock, project: str, decision: str
-) -> ClaimCall:
+def _call(request: Request, claim_id: str, placed: Sequence[Sequence[str]], clock: Clock, project: str) -> ClaimCall:
     members = tuple(
-        Member(f"{claim_id}.{number}", tuple(Candidate(host, request.resources) for host in hosts), decision=decision)
+        Member(f"{claim_id}.{number}", tuple(Candidate(host, request.resources) for host in hosts))
         for number, hosts in enumerate(placed)
     )
     lease_ms = request.lease_s * 1000

@@ -41,8 +41,6 @@ PARTS = (
     ("read ids and the host, check", "  -- Every check has passed."),
 )
 """The parts of claim.lua but the last, with the beginning of the line that follows each."""
-DECISION = "x" * 230
-"""As long as what a claim keeps of its decision."""
 REQUESTS = [Request(amounts | {"DISK_GB": 10, "MEMORY_MB": 1024}, lease_s=HELD_S) for amounts in AMOUNTS]
 
 
@@ -105,10 +103,7 @@ def measure(counted: CountedServer, hosts: Sequence[str], clock: Clock, calls: i
             before = reached
         yield "  write and reply", whole - before
         yield "claim.lua, a quota", row.count(claim, project=LIMITED)
-        yield "claim.lua, with its decision", row.count(claim, decision=DECISION)
         yield f"claim.lua, {MEMBERS} members, of each", row.count(claim, members=MEMBERS) / MEMBERS
-        shared = row.count(claim, members=MEMBERS, decision=DECISION)
-        yield f"claim.lua, {MEMBERS} with a decision, of each", shared / MEMBERS
 
 
 class Row:
@@ -121,7 +116,7 @@ class Row:
         self._connection: Any = client.connection_pool.get_connection()
         self._rows = 0
 
-    def count(self, script: str, project: str = "", members: int = 1, decision: str = "") -> float:
+    def count(self, script: str, project: str = "", members: int = 1) -> float:
         """Return the instructions of one call."""
         self._rows += 1
         sha, calls = self._client.script_load(script), max(BATCH, self._calls // members)
@@ -133,7 +128,6 @@ class Row:
             members=members,
             name=f"row{self._rows}",
             made=REQUESTS,
-            decision=decision,
         )
         commands = [(one[0], sha, *one[2:]) for one in asyncio.run(build)]
         self._counted.instructions()

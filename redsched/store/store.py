@@ -83,6 +83,7 @@ class Store:
             await aio.finish(store._close())
 
     async def _close(self) -> None:
+        await aio.gather(cell.texts.decisions.close() for cell in self._cells.values())
         await self.runner.close()
         await self._router.close()
 

@@ -108,12 +108,12 @@ async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
 
 
 def held(url: str) -> dict[bytes, Any]:
-    """Return all that the store holds, except what schedulers write by themselves: clock, event log, announcements."""
+    """Return all that the store holds, except what schedulers write by themselves: clock, events, duties, notes ..."""
     with redis.Redis.from_url(url, protocol=2) as client:
         own = (b":events", b":recorder", b":schedulers")
         keys = [key for key in client.scan_iter(count=1000) if not key.endswith(own)]
         pipeline = client.pipeline(transaction=False)
-        kept = [key for key in keys if b":duty:" not in key]
+        kept = [key for key in keys if b":duty:" not in key and b":decision:" not in key]
         for key in kept:
             pipeline.hgetall(key) if key.endswith(b":meta") else pipeline.dump(key)
         found: dict[bytes, Any] = dict(zip(kept, pipeline.execute(), strict=True))

@@ -2,8 +2,8 @@
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project owner own_only members hosts lists request limited gang
--- ARGV call_id most_alternates alternates max_runtime_s reservation decisions carried ...
--- Further keys: the claim of each member; with decisions their key; then host, claims and inbox of each host; with
+-- ARGV call_id most_alternates alternates max_runtime_s reservation noted carried ...
+-- Further keys: the claim of each member; then host, claims and inbox of each host; with
 -- conditions the attributes of each host, if ARGV says so, then each group and shared pool; with alternates the key of
 -- each member's list; with a gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. owner: '' for none.
@@ -15,8 +15,7 @@
 -- reservation: that of the request, if hosts are reserved for it; '*' if it may use what is kept for any; else ''.
 -- alternates: other hosts that fit, separated by spaces; of those that no member gets, the first most_alternates are
 -- stored for each claim. '' in calls of replace.lua.
--- decisions: how the candidates were chosen: the number of the text of each member (from 1), separated by spaces, then
--- a line for each text; '' to keep nothing of it.
+-- noted: 1 if how the candidates were chosen will be written beside the claims, under the token of the first member.
 -- carried: the number of fields that each claim keeps as they are; then name and value of each.
 -- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the
 -- numbers of a host and of an amount list, as `1:1 2:1` (from 1); then the conditions, if any: claim_conditions.lua

@@ -74,7 +74,7 @@ register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failur
   if claim.group or claim.gang then
     say('server group %s, gang %s', claim.group or '-', claim.gang or '-')
   end
-  say_decision(cell, say, claim.decision or id, claim.placed or claim.token)
+  say_decision(cell, say, claim.decision or claim.placed or claim.token, claim.placed or claim.token)
   local reason = read_hash(cell.prefix .. 'reason:' .. id)
   if reason.text then
     say('last failure %s on %s: %s', moment(cell, reason.at_ms), reason.host or '?', reason.text)

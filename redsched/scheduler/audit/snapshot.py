@@ -80,7 +80,7 @@ class AuditSnapshot:
         if is_shelved:
             self.shelved[claim_id] = "" if _is_shelved(fields) else state
         if state != ClaimStatus.ENDED or is_shelved:
-            for text in (*texts_of(claim_id, fields), decision_name(claim_id, fields)):
+            for text in texts_of(claim_id, fields):
                 self.texts[text] = True
         if fields.get("gang") and claim_id in self.marks.to_reconcile:
             self.gangs_to_reconcile.add(fields["gang"])
@@ -91,6 +91,7 @@ class AuditSnapshot:
 
     def _note_placement(self, claim_id: str, placement: Fields, on: str | None) -> None:
         state, host = placement["state"], placement.get("host", "")
+        self.texts[decision_name(placement)] = True
         if host != on:
             self.unlisted.setdefault(host, {})[claim_id] = state
         if state != ClaimStatus.CLAIMED:

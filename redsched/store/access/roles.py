@@ -71,8 +71,8 @@ def work_of(role: StoreRole) -> Work:
     """Return what a role does."""
     match role:
         case StoreRole.SCHEDULER:
-            commands = _READS | _SERVER | _SCRIPTS | {"EVALSHA", "SADD", "PEXPIRE", "DEL"}
-            return Work(frozenset(load_all()), commands, OF_CELL, BETWEEN_CELLS | {CELLS}, waits=True)
+            commands = _READS | _SERVER | _SCRIPTS | {"EVALSHA", "SADD", "SET", "PEXPIRE", "DEL"}
+            return Work(frozenset(load_all()), commands, OF_CELL, BETWEEN_CELLS | {CELLS, "decision"}, waits=True)
         case StoreRole.AGENT:
             reads = frozenset({"meta", "changes", "deadlines", "claims", "claim", "request", "alternates", CELLS})
             return Work(_AGENT_SCRIPTS, _AGENT_READS | _SERVER | _SCRIPTS | {"EVALSHA"}, reads)

@@ -11,7 +11,7 @@ from redsched.store.client.scripts import load_all
 _OBJECTS = frozenset({"host", "claims", "inbox", "server_group", "pool", "gang", "quota"})
 """What counts a claim, wherever its placements are: `Keys.object_keys`."""
 _REASON = _OBJECTS | {"reason"}
-_PLACING = _OBJECTS | {"claim", "attributes", "alternates", "decision", "request"}
+_PLACING = _OBJECTS | {"claim", "attributes", "alternates", "request"}
 
 KINDS_OF_FURTHER_KEYS: Mapping[str, frozenset[str]] = {
     "accept": _OBJECTS,

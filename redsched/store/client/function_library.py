@@ -11,7 +11,7 @@ from functools import cache
 from redsched.store.client.scripts import expand_all, functions
 
 NAME = "redsched"
-VERSION = 6
+VERSION = 7
 """Raise it with every change of the functions: a test has the digest of this version's text."""
 LAST = "help"
 """The function that lists those before it."""

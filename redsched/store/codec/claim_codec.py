@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded
 from redsched.model.validation import SHARED_POOL, split_slot
-from redsched.store.codec.claim_fields import alternates_text, decisions_name
+from redsched.store.codec.claim_fields import alternates_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Member, Placed, Replacement, SharedObject
@@ -52,7 +52,6 @@ class ClaimWire:
         self.script = "replace" if self._replacements else "claim"
         lists = {id(member.candidates): member.candidates for member in call.members}
         hosts = [one.host for candidates in lists.values() for one in candidates]
-        self._decisions = _decisions_text(call.members)
         self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
@@ -74,8 +73,6 @@ class ClaimWire:
     def _first_keys(self, keys: Keys) -> list[str]:
         call = self._call
         found = [*keys.due, keys.quota(call.project), *[keys.claim(member.id) for member in call.members]]
-        if self._decisions:
-            found.append(keys.decision(decisions_name([member.id for member in call.members])))
         for host in self._hosts:
             found += keys.of_host(host)
         return found
@@ -101,7 +98,8 @@ class ClaimWire:
         counts = (len(call.members), len(self._hosts), len(self._lists))
         flags = (call.request, int(call.limited), int(self._is_gang), call_id)
         alternates = (call.most_alternates, alternates_text(call.alternates))
-        limits = (call.max_runtime_s or "", call.reservation, self._decisions)
+        noted = int(any(member.decision for member in call.members))
+        limits = (call.max_runtime_s or "", call.reservation, noted)
         carried = (len(call.carried), *flat(call.carried.items()))
         return [*decided, *owner, *counts, *flags, *alternates, *limits, *carried]
 
@@ -192,13 +190,21 @@ class ClaimWire:
         return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
 
 
-def _decisions_text(members: Sequence[Member]) -> str:
-    """Return the numbers of the members' texts, and these in lines: members often share one. '' if none has one."""
-    if len(members) == 1:
-        return f"1\n{members[0].decision}" if members[0].decision else ""
-    texts: dict[str, int] = {}
-    numbers = [texts.setdefault(one.decision, len(texts) + 1) for one in members]
-    return "\n".join((" ".join(map(str, numbers)), *texts)) if any(texts) else ""
+def decision_text(call: ClaimCall, answer: ClaimAnswer) -> str:
+    """Return how the hosts of the members that a call has placed were chosen; '' if that is not known of any.
+
+    First the time of the decision and, for each member, its token, which of its candidates was taken, and the number of
+    its line; then the lines, which members often share. `KeptDecision.from_text` reads it.
+    """
+    if answer.outcome is not Outcome.OK:
+        return ""
+    lines: dict[str, int] = {}
+    heads = [
+        f"{placed.token}:{(placed.candidate or 0) + 1}:{lines.setdefault(member.decision, len(lines) + 1)}"
+        for member, placed in zip(call.members, answer.placed, strict=True)
+        if member.decision
+    ]
+    return "\n".join((" ".join((str(call.now_ms), *heads)), *lines)) if heads else ""
 
 
 def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:

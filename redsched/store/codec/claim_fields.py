@@ -5,7 +5,7 @@ what is read from a hash, what agents keep in their journals and may report, and
 `scripts/claim-fields` writes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,6 @@ __all__ = [
     "carried",
     "carried_by",
     "decision_name",
-    "decisions_name",
     "has_alternates",
     "lua_tables",
     "record_of",
@@ -342,7 +341,7 @@ FIELDS = (
     Field(
         DECISION,
         PLACEMENT,
-        "The name of the decision on several places that it is one of; absent if it was decided alone.",
+        "The token that names the decision on several places that it is one of; absent if it was decided alone.",
     ),
     Field("resized_from", PLACEMENT, "The token before the last resize.", TOKEN, journaled=True),
     Field("amount", PLACEMENT, "The amount that it holds of a slot.", journaled=True, family="slot"),
@@ -457,17 +456,9 @@ def alternates_name(claim_id: str) -> str:
     return f"{ALTERNATES}:{claim_id}"
 
 
-def decision_name(claim_id: str, record: Mapping[str, str]) -> str:
-    """Return the name of the text that says how the host of a claim was chosen, whose hash this is."""
-    return f"{DECISION}:{record.get(DECISION, claim_id)}"
-
-
-def decisions_name(ids: Sequence[str]) -> str:
-    """Return the end of the key of the decisions of a call on these claims.
-
-    A key of several claims is none that a later call on one of them writes: no id has a plus.
-    """
-    return ids[0] if len(ids) == 1 else f"{ids[0]}+"
+def decision_name(placement: Mapping[str, str]) -> str:
+    """Return the name of the text that says how the host of a placement with these fields was chosen."""
+    return f"{DECISION}:{placement.get(DECISION) or placement.get('placed') or placement.get('token', '')}"
 
 
 def has_alternates(record: Mapping[str, str]) -> bool:

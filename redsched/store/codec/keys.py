@@ -128,9 +128,9 @@ class Keys:
         """String: the alternates of a claim, best first, separated by spaces."""
         return f"{self._prefix}alternates:{claim_id}"
 
-    def decision(self, name: str) -> str:
-        """String: how the host of a claim's newest placement was chosen, or those of the claims of one call."""
-        return f"{self._prefix}decision:{name}"
+    def decision(self, token: str) -> str:
+        """String: how the host of the placement with this first token was chosen, and those of the same call."""
+        return f"{self._prefix}decision:{token}"
 
     def text(self, name: str) -> str:
         """Return the key of a text named as its key ends: `request:<digest>`, `alternates:<claim id>` ..."""

@@ -119,9 +119,7 @@ class ClaimCommands:
         wire = ClaimWire(self._cell.keys, call, call_id)
         keys = (*wire.keys, *self._cell.keys.object_keys(wire.objects), *wire.last_keys)
         try:
-            return wire.answer(
-                await self._cell.run(wire.script, keys, wire.arguments, durable=True, origins=call.origins)
-            )
+            reply = await self._cell.run(wire.script, keys, wire.arguments, durable=True, origins=call.origins)
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:
@@ -129,6 +127,9 @@ class ClaimCommands:
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 raise
             return answer
+        answer = wire.answer(reply)
+        self._texts.decisions.add(call, answer)
+        return answer
 
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, call_id: str) -> None:
         with suppress(Unavailable):  # if this fails, the claims end with their leases

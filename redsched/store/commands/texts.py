@@ -1,6 +1,6 @@
-"""Long texts of claims, each in a key of its own: requests as canonical JSON, lists of alternates, kept decisions.
+"""Long texts of claims, each in a key of its own: requests as canonical JSON, lists of alternates, decision notes.
 
-They are named as their keys end: `request:<digest>`, `alternates:<claim id>`, `decision:<claim id>`.
+They are named as their keys end: `request:<digest>`, `alternates:<claim id>`, `decision:<token>`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,12 @@ from redsched.store.codec.claim_fields import (
     has_alternates,
     request_name,
 )
+from redsched.store.codec.fields import placement_fields
 from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
+from redsched.store.commands.notes import NOTE_MS, DecisionNotes
 
-KEPT_MS = {REQUEST: 24 * 3600 * 1000, ALTERNATES: 3600 * 1000, DECISION: 3600 * 1000}
-"""How long texts are kept, by kind, unless an audit finds that a claim refers to them. Also in the scripts.
+KEPT_MS = {REQUEST: 24 * 3600 * 1000, ALTERNATES: 3600 * 1000, DECISION: NOTE_MS}
+"""How long texts are kept, by kind, unless an audit finds that a claim refers to them. The scripts have the first two.
 
 Claims with equal requests share one text. Lists are not shared, so a short time keeps those of ended claims few.
 """
@@ -33,6 +35,7 @@ class TextCommands:
 
     def __init__(self, cell: CellClient) -> None:
         self._cell = cell
+        self.decisions = DecisionNotes(cell)
 
     async def get(self, name: str) -> str | None:
         """Return a text; None if it is no longer kept."""
@@ -86,16 +89,15 @@ class TextCommands:
 
         Both are read in one round trip.
         """
-        decision, request = decision_name(claim.claim_id, claim.raw), request_name(claim.digest)
-        texts = await self.read([decision] if claim.is_local or not claim.digest else [decision, request])
-        return _decision(texts.get(decision), claim), payload_in(texts.get(request))
-
-
-def _decision(text: str | None, claim: Claim) -> KeptDecision | None:
-    if text is None:
-        return None
-    found = (KeptDecision.from_text(text, one.placed, one.host) for one in reversed(claim.placements))
-    return next((one for one in found if one is not None), None)
+        notes = {one.get("placed", one["token"]): decision_name(one) for one in placement_fields(claim.raw)}
+        request = request_name(claim.digest)
+        await self.decisions.write()
+        texts = await self.read([*notes.values(), *([] if claim.is_local or not claim.digest else [request])])
+        found = (
+            KeptDecision.from_text(texts.get(notes[one.placed], ""), one.placed, one.host)
+            for one in reversed(claim.placements)
+        )
+        return next((one for one in found if one is not None), None), payload_in(texts.get(request))
 
 
 def _kept_ms(name: str) -> int:

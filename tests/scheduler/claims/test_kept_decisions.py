@@ -11,11 +11,13 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.audit.snapshot import read_cell
 from redsched.settings import Settings
 from redsched.store.codec.keys import Keys
+from redsched.store.commands import notes as notes_module
 from redsched.store.commands.texts import KEPT_MS
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import BY_HAND, at_work
 from tests.support.builders.cells import raw_client
 from tests.support.interleaving import before_next
+from tests.support.waiting import patience_s
 
 TWO = Request({"VCPU": 2}, claim_ids=("mine",), alternates=2)
 
@@ -163,7 +165,8 @@ async def test_claims_without_one_or_with_one_that_was_edited_are_shown_without(
     """Claims of earlier releases have none; nor have those whose store lost its data."""
     async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
         [found] = (await work.scheduler.select(TWO)).selections
-        key = Keys("c1").decision("mine")
+        assert await decision_of(work.scheduler)
+        key = Keys("c1").decision(found.token or "")
         text = await raw.get(key)
         head = f"1 {found.token}:1"
         for other in ("", "x", f"{head}:2\n{{}}", f"{head}:1\n{{}}", text.replace(":1:1", ":x:1"), text[:-5]):
@@ -181,8 +184,9 @@ async def test_lists_leave_it_out(scheduler: Scheduler) -> None:
 
 async def test_audits_keep_the_decisions_of_live_claims(scheduler: Scheduler, clean_store: str) -> None:
     """They would be gone after an hour."""
-    await scheduler.select(TWO)
-    await scheduler.select(Request({"VCPU": 1}, count=2, claim_ids=("a", "b")))
+    [alone] = (await scheduler.select(TWO)).selections
+    first, _ = (await scheduler.select(Request({"VCPU": 1}, count=2, claim_ids=("a", "b")))).selections
+    await decision_of(scheduler, "b")
     cell = next(iter(scheduler._cells))
     async with raw_client(clean_store) as raw:
         keys = [key async for key in raw.scan_iter("*:decision:*")]
@@ -191,4 +195,63 @@ async def test_audits_keep_the_decisions_of_live_claims(scheduler: Scheduler, cl
             await raw.pexpire(key, 1000)
         await scheduler.repair()
         assert all([await raw.pttl(key) > KEPT_MS["decision"] - 60_000 for key in keys])
-    assert {"decision:mine", "decision:a+"} <= set((await read_cell(cell.store)).texts)
+    assert {f"decision:{one.token}" for one in (alone, first)} <= set((await read_cell(cell.store)).texts)
+
+
+async def test_nobody_waits_for_a_note(clean_store: str) -> None:
+    """A selection is answered while its note is on its way."""
+    async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("h1", VCPU=8)])
+        notes = next(iter(scheduler._cells)).store.texts.decisions
+        async with asyncio.timeout(patience_s(30)), notes._writing:
+            [found] = (await scheduler.select(TWO)).selections
+        assert (await decision_of(scheduler)).token == found.token
+
+
+async def test_the_end_of_the_process_waits_for_notes(clean_store: str) -> None:
+    async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("h1", VCPU=8)])
+        [found] = (await scheduler.select(TWO)).selections
+    assert not [task for task in asyncio.all_tasks() if "notes" in task.get_name()]
+    async with raw_client(clean_store) as raw:
+        assert await raw.get(Keys("c1").decision(found.token or ""))
+
+
+async def test_a_note_that_cannot_be_written_is_lost_and_its_claim_is_not(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise ConnectionError("gone")
+
+    with monkeypatch.context() as without:
+        without.setattr(notes_module, "exchange", refuse)
+        [found] = (await scheduler.select(TWO)).selections
+        claim = await scheduler.claims.get("mine")
+    assert (claim.token, claim.decision) == (found.token, None)
+    again = await scheduler.migrations.fail("mine", found.token or "", found.alternates)
+    assert (await decision_of(scheduler)).token == again.token
+
+
+async def test_the_note_of_a_placement_is_not_shown_for_the_next_one(scheduler: Scheduler) -> None:
+    """The next one has none, because this would take more than its share."""
+    [found] = (await scheduler.select(TWO)).selections
+    assert (await decision_of(scheduler)).token == found.token
+    cell = next(iter(scheduler._cells))
+    cell.decider._keeping = SimpleNamespace(begin=lambda: False, end=lambda: None, refused=0)  # type: ignore[assignment]
+    again = await scheduler.migrations.fail("mine", found.token or "", found.alternates)
+    now = await scheduler.claims.get("mine")
+    assert (now.token, now.decision) == (again.token, None)
+    assert await cell.store.texts.get(f"decision:{found.token}")
+
+
+async def test_a_move_that_fails_leaves_the_note_of_the_placement_that_stays(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        before = await decision_of(work.scheduler)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        assert (await decision_of(work.scheduler)).token == target.token
+        await work.store.claims.fail("h1", "mine", target.token, by_host=True)
+        await work.settle()
+        assert await decision_of(work.scheduler) == before

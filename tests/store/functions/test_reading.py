@@ -165,14 +165,15 @@ async def test_a_claim_says_how_its_host_was_chosen(cell: CellStore, raw: Any, a
     await open_host(cell)
     text = '{"hosts":3,"left_out":{"zone":1,"VCPU":1},"ranked":[["h1",0.5,0.5],["h2",0.25,0.25]]}'
     members = [replace(member(one, "h1"), decision=text) for one in ("a", "b", "c")]
-    await cell.claims.place(call_of(await cell.tick(), members[0]))
+    [alone] = (await cell.claims.place(call_of(await cell.tick(), members[0]))).placed
     await cell.claims.place(call_of(await cell.tick(), *members[1:]))
+    await cell.texts.decisions.write()
     chosen = "chosen as candidate 1 of 3 hosts; left out: 1 in other zones, 1 short of VCPU"
     said = [chosen, "    h1 score 0.5", "    h2 score 0.25"]
     for claim_id in ("a", "b", "c"):
         assert (await ask("rs_claim", claim_id))[-3:] == said
-    for other in ("", "1 1-a.1:1:1\n" + text, (await raw.get(cell.keys.decision("a")))[:-9]):
-        await raw.set(cell.keys.decision("a"), other)
+    for other in ("", "1 1-a.1:1:1\n" + text, (await raw.get(cell.keys.decision(alone.token)))[:-9]):
+        await raw.set(cell.keys.decision(alone.token), other)
         assert not [line for line in await ask("rs_claim", "a") if "chosen" in line]
 
 

@@ -205,6 +205,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     ids = ("g1", "g2")
     gang: Any = {"is_gang": True, "carried": carried(gang_members={"m": ids}, gang_on_exit=GangOnExit.RELEASE)}
     tokens = await place(*(Member(one, small, decision="{}") for one in ids), **gang)
+    await cell.texts.decisions.write()
     await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.gangs.end("g1")

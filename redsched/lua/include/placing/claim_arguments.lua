@@ -26,7 +26,7 @@ end
 local function parse_call(parse_more)
   local call = {
     members = {}, hosts = {}, lists = {}, quota = ARG.project ~= '' and object_at(KEY.quota) or nil, conditions = nil,
-    carried = nil, member_count = ARG.members + 0, hosts_after = 7 + ARG.members + (ARG.decisions ~= '' and 1 or 0),
+    carried = nil, member_count = ARG.members + 0, hosts_after = 7 + ARG.members,
   }
   local fixed = 22
   local at = fixed + 2 * ARG.carried

@@ -1,7 +1,6 @@
 -- place_members(): place each member of a call on the first of its candidates that fits, or none of them. `write`
 -- stores the new state of a member. Returns the reply.
 -- include: claim_candidates
--- include: claim_kept
 -- include: claim_write
 -- include: fence
 -- include: publish
@@ -46,14 +45,11 @@ local function place_members(cell, call, write)
     note_origins(cell, call.members)
   end
   local expires = text(cell.now_ms + ARG.lease_ms)
-  local shared = ARG.decisions ~= '' and #call.members > 1 and decisions_name(call) or nil
+  local shares_note = ARG.noted == '1' and #call.members > 1
   for number, member in ipairs(call.members) do
-    member.decision = shared
     local entry_id = append_placed(cell, member, #call.members - number + #objects)
+    member.decision = shares_note and call.members[1].token or nil
     write(cell, member, expires, entry_id, call)
-  end
-  if ARG.decisions ~= '' then
-    keep_decisions(call)
   end
   for _, host in pairs(call.hosts) do
     if host.placed > 0 then

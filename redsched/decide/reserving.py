@@ -1,22 +1,46 @@
-"""Which host a request that fits nowhere should wait for: the one that fewest claims have to leave.
+"""What hosts keep for requests that wait: for whom it counts as free, and which host a request should wait for.
 
+A request that fits nowhere should wait for the host that fewest claims have to leave.
 Nobody knows how long most claims will stay. Of hosts that equally many such claims have to leave, the one is best whose
 other claims, which state how long they run (`max_runtime_s`), end first.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from redsched.cache.columns import Columns
 from redsched.decide.overlay import Overlay
 from redsched.decide.profile import RequestProfile
 from redsched.decide.scoring.demand import demanded_room
 from redsched.decide.work_limit import check_work
-from redsched.model import Amounts, Claim
+from redsched.model import Amounts, Claim, Request
 
 MAX_CLAIMS = 200
 """Hosts with more claims are not considered: each claim costs a test."""
+SHARED = 16
+"""How many of the hosts that work of limited runtime may use are considered in one decision."""
+
+
+@contextmanager
+def usable(columns: Columns, request: Request, now_ms: int, reservation: str = "") -> Iterator[None]:
+    """Inside the context, what hosts keep counts as free in the columns as far as a request may use it at `now_ms`.
+
+    That is what is kept under its own reservation, and for requests that wait until its work has ended. Nothing inside
+    may let other tasks run.
+    """
+    if not len(columns.kept) or not (reservation or request.max_runtime_s):
+        yield
+        return
+    rows = dict(columns.kept.of(reservation)) if reservation else {}
+    if request.max_runtime_s:
+        others = list(columns.kept.until(now_ms + request.max_runtime_s * 1000))
+        rows |= random.sample(others, min(SHARED, len(others)))
+    with columns.without_kept(rows.items()):
+        yield
 
 
 @dataclass(frozen=True, slots=True)

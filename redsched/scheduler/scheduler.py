@@ -222,7 +222,7 @@ class Scheduler:
         from redsched.decide.explain.ranking import merge_ranked, merge_spared
         from redsched.decide.explain.unknown import merge_unknown
         from redsched.model.records.explanations import Explanation, of_unknown
-        from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
+        from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
 
         request = await with_hints(request, self._cells)

@@ -35,8 +35,8 @@ from redsched.scheduler.claims.single_request import elsewhere, single_claim_req
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
 from redsched.scheduler.planning.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.scheduler.selection.claim_call import ANY_RESERVATION, replacement_call
-from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, Replacement
 

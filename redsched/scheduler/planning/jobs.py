@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from redsched.decide import Decision
+from redsched.decide.reserving import usable
 from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import RedschedError, TooHard
 from redsched.model import Request
@@ -14,7 +15,6 @@ from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.planning.limits import too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal
-from redsched.scheduler.selection.reservations import usable
 
 if TYPE_CHECKING:
     from redsched.scheduler.planning.planner import Planner
@@ -38,9 +38,8 @@ async def decided_apart(planner: "Planner", cell: Cell, request: Request, reserv
 
     Raises TooHard, PlannerBusy, Unavailable, InvalidRequest.
     """
-    found: Planned = await planner.run(
-        partial(_decide, cell, request, reservation), request.project, cell.read_at_head, _is_cut
-    )
+    job = partial(_decide, cell, request, cell.updater.now_ms(), reservation)
+    found: Planned = await planner.run(job, request.project, cell.read_at_head, _is_cut)
     return found
 
 
@@ -55,10 +54,10 @@ def _is_cut(found: object) -> bool:
     return isinstance(found, TooHard)
 
 
-def _decide(cell: Cell, request: Request, reservation: str, limit_s: float) -> Planned | RedschedError:
+def _decide(cell: Cell, request: Request, now_ms: int, reservation: str, limit_s: float) -> Planned | RedschedError:
     updater, limit = cell.updater, WorkLimit(limit_s, limit_s)
     try:
-        with limit.working(), usable(cell, request, reservation):
+        with limit.working(), usable(updater.columns, request, now_ms, reservation):
             decision = cell.decider.decide(request, Random())
     except TooMuchWork as cut:
         return too_hard(request, len(updater.columns), cut)

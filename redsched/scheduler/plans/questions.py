@@ -12,7 +12,7 @@ from redsched.model.records.plans import AddingPlan, CapacityPlan, LeavingPlan, 
 from redsched.scheduler.plans import adding, leaving
 from redsched.scheduler.plans.capacity import MAX_PLACES, capacity
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.selection.references import undeclared_in
+from redsched.scheduler.references import undeclared_in
 
 T = TypeVar("T")
 

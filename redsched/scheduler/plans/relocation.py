@@ -27,7 +27,7 @@ from redsched.scheduler.claims.single_request import elsewhere, single_claim_req
 from redsched.scheduler.hosts.drain_group import GroupTarget, as_gang, leaves_as_a_whole, refuse_group
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.selection.references import undeclared_in
+from redsched.scheduler.references import undeclared_in
 from redsched.scheduler.selection.refusal import refusal_text
 
 NOWHERE: frozenset[str] = frozenset()

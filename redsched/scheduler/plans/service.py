@@ -30,7 +30,7 @@ from redsched.scheduler.plans.questions import (
 )
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
 from redsched.scheduler.quotas.shares import QuotaShares
-from redsched.scheduler.selection.references import with_hints
+from redsched.scheduler.references import with_hints
 from redsched.settings import Settings
 
 T = TypeVar("T")

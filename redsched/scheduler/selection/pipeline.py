@@ -15,9 +15,11 @@ full.
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from random import Random
 
 from redsched import tracing
+from redsched.decide.reserving import usable
 from redsched.decide.steps import Undecided
 from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
@@ -27,6 +29,7 @@ from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.results import ClaimCost
 from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
@@ -34,9 +37,7 @@ from redsched.scheduler.selection.hard_requests import HardRequests
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
-from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal
-from redsched.scheduler.selection.reservations import usable
 from redsched.scheduler.selection.routing import CellRouter
 from redsched.store.codec.outcomes import Outcome
 
@@ -152,7 +153,7 @@ class SelectionPipeline:
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, worked, updater = time.perf_counter(), time.thread_time(), cell.updater
         try:
-            with attempt.limit.working(), usable(cell, attempt.resolved, attempt.reservation):
+            with attempt.limit.working(), self._usable(attempt, cell):
                 decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
         finally:
             self._turns.spent(time.thread_time() - worked)
@@ -163,6 +164,9 @@ class SelectionPipeline:
                 attempt.refusals[cell.name] = self._refused(attempt, cell, decision.reasons)
         attempt.decide_s += time.perf_counter() - started
         return proposal
+
+    def _usable(self, attempt: SchedulingAttempt, cell: Cell) -> AbstractContextManager[None]:
+        return usable(cell.updater.columns, attempt.resolved, cell.updater.now_ms(), attempt.reservation)
 
     def _refused(self, attempt: SchedulingAttempt, cell: Cell, counts: Sequence[ReasonCount] = ()) -> PendingRefusal:
         limit = self._limits.of_explanation(at_once=attempt.waits_for_room)
@@ -249,7 +253,7 @@ class SelectionPipeline:
         if gains is None or gains.columns is not cell.updater.columns:
             gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
         try:
-            with self._limits.of_check().working(), usable(cell, attempt.resolved, attempt.reservation):
+            with self._limits.of_check().working(), self._usable(attempt, cell):
                 if not gains.may_matter():
                     return False
                 if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:

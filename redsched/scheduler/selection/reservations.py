@@ -11,17 +11,16 @@ A scheduler that dies renews nothing: its reservations end with their lease. Wor
 """
 
 import asyncio
-import random
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from redsched import aio, logs, origin
 from redsched.decide.reserving import Wait
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, RedschedError
-from redsched.model import Claim, Request
+from redsched.model import Claim
 from redsched.model.validation import SHARED_POOL
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
@@ -36,31 +35,10 @@ LEASE_S = 15.0
 RENEW_S = 5.0
 COMPARED = 6
 """How many hosts of each kind are compared, besides the one that is reserved already."""
-SHARED = 16
-"""How many of the hosts that work of limited runtime may use are considered in one decision."""
 DOUBTED = 3
 """How often in a row a reserved host may seem too full before the reservation is given up."""
 
 log = logs.get_logger(__name__)
-
-
-@contextmanager
-def usable(cell: Cell, request: Request, reservation: str = "") -> Iterator[None]:
-    """Inside the context, what hosts keep counts as free in the cell's columns as far as a request may use it.
-
-    That is what is kept under its own reservation, and for requests that wait until its work has ended. Nothing inside
-    may let other tasks run.
-    """
-    columns = cell.updater.columns
-    if not len(columns.kept) or not (reservation or request.max_runtime_s):
-        yield
-        return
-    rows = dict(columns.kept.of(reservation)) if reservation else {}
-    if request.max_runtime_s:
-        others = list(columns.kept.until(cell.updater.now_ms() + request.max_runtime_s * 1000))
-        rows |= random.sample(others, min(SHARED, len(others)))
-    with columns.without_kept(rows.items()):
-        yield
 
 
 class Reservations:
@@ -75,9 +53,9 @@ class Reservations:
         self.turns = asyncio.Lock()
         """One of them is renewed at a time: what others of its project reserve counts towards its quota."""
 
-    def check(self, request: Request) -> None:
-        """Raise InvalidRequest if a request reserves a host, and none may be reserved."""
-        if request.reserve and not self._settings.reserved_hosts_percent:
+    def check_reserving(self) -> None:
+        """Raise InvalidRequest if no host may be reserved."""
+        if not self._settings.reserved_hosts_percent:
             raise InvalidRequest("reserve is switched off here (REDSCHED_RESERVED_HOSTS_PERCENT is 0): leave it out")
 
     async def stop(self) -> None:

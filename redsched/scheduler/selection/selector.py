@@ -62,7 +62,8 @@ class Selector:
         QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), Forbidden (with `own_only`: others
         own claims with the request's ids), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
-        self._reservations.check(request)
+        if request.reserve:
+            self._reservations.check_reserving()
         attempt = SchedulingAttempt(request, self._limits.of_request, owner, own_only)
         try:
             found = await self._place(attempt)

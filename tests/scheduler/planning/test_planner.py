@@ -87,6 +87,17 @@ async def test_room_that_was_just_released_is_seen(apart: Scheduler) -> None:
     assert len((await apart.select(Request({"VCPU": 4}, count=2))).selections) == 2
 
 
+async def test_short_work_uses_what_is_kept_for_requests_that_wait_longer(apart: Scheduler) -> None:
+    """A fork has no clock of its own."""
+    [cell] = apart._cells
+    for n in range(10):
+        await cell.store.reservations.put(f"h{n}", "other", {"VCPU": 8}, 3_600_000, 3_600_000, 10)
+    with pytest.raises(NoValidHost):
+        await apart.select(Request({"VCPU": 8}, count=10))
+    found = await apart.select(Request({"VCPU": 8}, count=10, max_runtime_s=60))
+    assert len(found.selections) == 10
+
+
 async def test_explanations_are_made_apart_too(apart: Scheduler) -> None:
     found = await apart.explain(GANG, "h3")
     assert (found.hosts, [one.host for one in found.checks]) == (10, ["h3"])

@@ -248,9 +248,9 @@ def stamp(number: int, journal: str = "journal", nonce: str = "nonce") -> AgentS
 
 
 async def new_epoch(cell: CellStore) -> str:
-    """Make the store start an epoch above the present one."""
+    """Make the store start an epoch above the present one, unless a scheduler that runs does that meanwhile."""
     answer = await cell.raise_epoch((await cell.tick()).epoch)
-    assert answer.outcome is Outcome.OK
+    assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
     return answer.epoch
 
 

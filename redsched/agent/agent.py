@@ -23,8 +23,9 @@ from redsched.agent.collectors.base import Collector
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
 from redsched.agent.host_session import Host
+from redsched.agent.inbox import InboxWatch
 from redsched.agent.journal.journal import Journal
-from redsched.agent.link import AgentLink, CellLink, InboxWatch
+from redsched.agent.link import AgentLink, CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
@@ -33,6 +34,7 @@ from redsched.model import Claim
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS
 from redsched.origin import Origin, agent_of
 from redsched.settings import Settings
+from redsched.store.agent_calls import ClaimIdsCall, ClaimsCall, InboxesCall
 
 MAX_AT_ONCE = 128
 """The most hosts that call the store at the same time."""
@@ -99,7 +101,7 @@ class Agent:
         for name, hosts in self._by_cell.items():
             on_epoch = partial(self._compare_filled, hosts)
             watch = InboxWatch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
-            loops.append(self.link.cell(name).watch(watch))
+            loops.append(self.link.watch(name, watch))
         loops += [self._read_inboxes(), self._compare()]
         loops.append(RuntimeLimits(self.journal, self.hosts, self._claim_tasks).run())
         loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())
@@ -186,12 +188,15 @@ class Agent:
                 await self._read_inboxes_of(cell, [host for host in hosts if host.epoch])
 
     async def _read_inboxes_of(self, cell: CellLink, hosts: list[Host]) -> None:
+        if not hosts:
+            return
         names = [host.name for host in hosts]
-        inboxes = await self.backoff.call(lambda: cell.inboxes(names))
-        claims = await self._read_claims(cell, names, {entry.claim_id for entries in inboxes for entry in entries})
-        for host, entries in zip(hosts, inboxes, strict=True):
-            if host.name in self.hosts and entries:
-                self._claim_tasks[host.name].read_inbox(entries, claims)
+        found = await self.backoff.call(lambda: cell.call(InboxesCall(dict.fromkeys(names, ""))))
+        ids = {entry.claim_id for entries in found.entries.values() for entry in entries}
+        claims = await self._read_claims(cell, names, ids)
+        for name, entries in found.entries.items():
+            if name in self.hosts:
+                self._claim_tasks[name].read_inbox(entries, claims)
 
     async def _compare(self) -> None:
         while True:
@@ -205,10 +210,11 @@ class Agent:
         if not hosts:
             return
         names = [host.name for host in hosts]
-        ids = await self.backoff.call(lambda: cell.claim_ids_of(names))
-        claims = await self._read_claims(cell, names, set().union(*ids))
-        for host, held in zip(hosts, ids, strict=True):
+        ids = (await self.backoff.call(lambda: cell.call(ClaimIdsCall(tuple(names))))).ids
+        claims = await self._read_claims(cell, names, set().union(*ids.values()))
+        for host in hosts:
             if host.name in self.hosts:
+                held = ids[host.name]
                 host.monitor.forget_unknown(claims[one] for one in held & claims.keys())
                 self._claim_tasks[host.name].compare(held, claims)
                 self._claim_tasks[host.name].find_local(host.monitor.local)
@@ -216,8 +222,8 @@ class Agent:
     async def _read_claims(self, cell: CellLink, hosts: Sequence[str], ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()
         for first in range(0, len(wanted), MAX_CLAIMS_READ):
-            batch = wanted[first : first + MAX_CLAIMS_READ]
-            found |= await self.backoff.call(lambda batch=batch: cell.claims(hosts, batch))  # type: ignore[misc]
+            call = ClaimsCall(tuple(hosts), tuple(wanted[first : first + MAX_CLAIMS_READ]))
+            found |= await self.backoff.call(lambda call=call: cell.call(call))  # type: ignore[misc]
         return found
 
     async def _prune(self) -> None:

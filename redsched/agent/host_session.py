@@ -11,7 +11,7 @@ Only an open host accepts claims. The package `claims` handles them; `agent` sch
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
 from redsched import aio, logs
@@ -21,13 +21,26 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.store_clock import StoreClock
-from redsched.errors import ClaimState, OtherAgent, StoreUnavailable, Unavailable
-from redsched.model import MAX_RUNTIME_S, AgentStamp, HostReport
+from redsched.errors import ClaimState, InvalidRequest, OtherAgent, StoreUnavailable, Unavailable
+from redsched.model import MAX_RUNTIME_S, AgentStamp, Claim, HostReport
 from redsched.model.hosts import warnings_of
+from redsched.model.limits import MAX_CALL_CLAIMS
 from redsched.model.tokens import is_newer
 from redsched.model.validation import parse_int
 from redsched.release import release
 from redsched.settings import Settings
+from redsched.store.agent_calls import (
+    AttestCall,
+    Beat,
+    ClaimIdsCall,
+    ClaimsCall,
+    DevicesCall,
+    HeartbeatsCall,
+    MissingTextsCall,
+    RaiseEpochCall,
+    ReportCall,
+    RestoreTextCall,
+)
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportAnswer
 
@@ -185,12 +198,16 @@ class Host:
 
         None if the host has no claims: its machine may have been replaced, and no name of the old one is needed.
         """
-        [claims] = await self.cell.claim_ids_of([self.name])
-        return await self.cell.devices(self.name) if claims else {}
+        if not await self._claim_ids():
+            return {}
+        return dict((await self.cell.call(DevicesCall(self.name))).devices)
+
+    async def _claim_ids(self) -> Set[str]:
+        return (await self.cell.call(ClaimIdsCall((self.name,)))).ids[self.name]
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()
-        answer = await self.cell.report(report, stamp)
+        answer = await self.cell.call(ReportCall.of(report, stamp))
         self._check_owner(answer.outcome)
         self.record_reply(answer.epoch, answer.now_ms)
         await self._check_version(answer)
@@ -221,7 +238,8 @@ class Host:
             epoch = await self._leave_epoch()
             held, ended = await self._all_placements()
             stamp = await self._stamp()
-            answer = await self.cell.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
+            call = AttestCall(self.name, epoch, stamp, held, ended, self.settings.lease_s)
+            answer = await self.cell.call(call)
             self._check_owner(answer.outcome)
             self.record_reply(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
@@ -251,13 +269,13 @@ class Host:
             await self.journal.write_left_epoch(self.name, page.attested_epoch)
         return self._seen_epoch
 
-    async def _all_placements(self) -> tuple[list[JournaledClaim], list[EndedPlacement]]:
+    async def _all_placements(self) -> tuple[tuple[JournaledClaim, ...], tuple[EndedPlacement, ...]]:
         """Return the placements that the journal holds, and the ended ones that it remembers."""
         # In this order, a placement that ends in between is in both lists; in the other order it could be in neither.
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
-        return [self._journaled_claim(one) for one in held if one.placed not in over], ended
+        return tuple(self._journaled_claim(one) for one in held if one.placed not in over), tuple(ended)
 
     def _journaled_claim(self, work: JournalEntry) -> JournaledClaim:
         record = dict(work.record) | ({"log": f"{self.name}:{work.log}"} if work.log else {})
@@ -277,10 +295,13 @@ class Host:
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
-        ids = (await self.cell.claim_ids_of([self.name]))[0]
-        claims = await self.cell.claims([self.name], sorted(ids))
+        ids, found = sorted(await self._claim_ids()), dict[str, Claim]()
+        for first in range(0, len(ids), MAX_CALL_CLAIMS):
+            call = ClaimsCall((self.name,), tuple(ids[first : first + MAX_CALL_CLAIMS]))
+            some = await self.cell.call(call)
+            found |= some
         return {
-            one.placed: claim.claim_id for claim in claims.values() for one in claim.placements if one.host == self.name
+            one.placed: claim.claim_id for claim in found.values() for one in claim.placements if one.host == self.name
         }
 
     async def _restore_texts(self) -> None:
@@ -288,21 +309,26 @@ class Host:
         known = self.journal.texts
         names = {name: work.id for work in self.journal.pages[self.name].held.values() for name in work.texts}
         kept = names.keys() & known.keys()
-        missing = await self.cell.missing_texts(self.name, kept) if kept else []
+        missing = (await self.cell.call(MissingTextsCall(self.name, tuple(kept)))).missing if kept else ()
         for first in range(0, len(missing), MAX_TEXTS):
             batch = missing[first : first + MAX_TEXTS]
-            await aio.gather(
-                self.cell.restore_text(self.name, names[one], one, known[one]) for one in batch if one in known
-            )
+            await aio.gather(self._restore_text(names[one], one, known[one]) for one in batch if one in known)
+
+    async def _restore_text(self, claim_id: str, name: str, text: str) -> None:
+        try:
+            await self.cell.call(RestoreTextCall(self.name, claim_id, name, text))
+        except InvalidRequest as error:  # the API refuses a text that is not what its name says
+            _log.error("text not restored", host=self.name, claim=claim_id, text=name, reason=error.detail)
 
     async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""
         _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
-        answer = await self.cell.raise_epoch(self.name, epoch)
+        answer = await self.cell.call(RaiseEpochCall(self.name, epoch))
         self.record_reply(answer.epoch, answer.now_ms)
 
     async def _heartbeat(self) -> None:
-        answer = await self.cell.heartbeat(self.name, self._lease_s(), self._last_stamp())
+        beats = {self.name: Beat(self._lease_s(), self._last_stamp())}
+        answer = (await self.cell.call(HeartbeatsCall(beats))).hosts[self.name]
         self._check_owner(answer.outcome)
         if is_newer(self.epoch, answer.epoch):
             await self._raise_epoch_above(self.epoch, answer.epoch)

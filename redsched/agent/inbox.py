@@ -5,9 +5,10 @@ The polling interval grows, and is reset as soon as an entry arrives.
 
 import asyncio
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from redsched.agent.link import InboxWatch
+from redsched.agent.backoff import StoreBackoff
 from redsched.store.cell import CellStore
 from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges
 
@@ -16,6 +17,19 @@ FEW = 8
 
 LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class InboxWatch:
+    """What to watch for in a cell. `hosts` is the agent's own dict: hosts that stop leave it."""
+
+    backoff: StoreBackoff
+    hosts: Mapping[str, object]
+    poll_s: float
+    on_inbox: Callable[[str], None]
+    """Called with the name of a host whose inbox has, or may have, new entries."""
+    on_epoch: Callable[[], None]
+    """Called when changes may have been missed, or in a new epoch, to which all hosts must attest."""
 
 
 @dataclass(slots=True)

@@ -17,8 +17,7 @@ from redsched.agent.hooks.base import Hook, NoHook
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.hooks.http import UrlHook
 from redsched.agent.journal.journal import Journal, open_journal, placements_beside
-from redsched.agent.link import AgentLink
-from redsched.agent.store_link import StoreLink
+from redsched.agent.link import AgentLink, StoreLink
 from redsched.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from redsched.model import HostReport
 from redsched.release import release

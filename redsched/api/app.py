@@ -24,13 +24,13 @@ from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.request_ids import RequestIds
 from redsched.api.routes import (
-    agent_claims,
     agents,
     changes,
     claims,
     dashboard,
     declared,
     events,
+    former_agents,
     hosts,
     plans,
     quotas,
@@ -49,7 +49,7 @@ ROUTERS = (
     selections.router,
     claims.router,
     agents.router,
-    agent_claims.router,
+    former_agents.router,
     reports.router,
     hosts.router,
     declared.router,

@@ -54,10 +54,13 @@ from redsched.model.records.hosts import DrainProgress
 from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.model.records.selections import Selections
 from redsched.model.records.status import StatusReport
+from redsched.scheduler.results import ReportResult
 from redsched.schema import examples, requests, responses
+from redsched.schema.agent_calls import REPLIES, AgentReply, AnyCall
 from redsched.schema.pages import PAGES
-from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
+from redsched.schema.requests import declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
+from redsched.store.agent_calls import CALLS, AgentApi
 
 REF = "#/components/schemas/{model}"
 
@@ -98,7 +101,7 @@ CONNECTION = (BadHttp, RequestTimeout, HeadersTooLarge)
 
 
 def answers(
-    good: dict[int, type[Any] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
+    good: dict[int, Any], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
     """Return `responses` of a route: its successful responses by status, and its errors; `store` adds 503.
 
@@ -134,7 +137,7 @@ def ref(model: Any) -> dict[str, str]:
     return {"$ref": REF.format(model=model.__name__)}
 
 
-def _good(status: int, model: type[Any] | None) -> dict[str, Any]:
+def _good(status: int, model: Any) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if status in LOCATED:
         said["headers"] = {"Location": {"schema": {"type": "string"}, "description": LOCATED[status], "required": True}}
@@ -181,6 +184,7 @@ RECORDS: tuple[Any, ...] = (
     Explanation,
     LeavingPlan,
     RebalancePlan,
+    ReportResult,
     Selections,
     StatusReport,
     Usage,
@@ -191,11 +195,12 @@ RECORDS: tuple[Any, ...] = (
 
 def models() -> list[tuple[Any, JsonSchemaMode]]:
     """Return what the document describes: what requests are read as, and what responses are written from."""
-    found = [one for module in (agents, declared, plans, queries, reports, verbs) for one in vars(module).values()]
+    found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     shown = [*(getattr(responses, name) for name in responses.__all__), *RECORDS, *(one.type for one in PAGES)]
+    shown += [AgentApi, AgentReply, *REPLIES]
     read: JsonSchemaMode = "validation"
-    return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, *bodies)] + [
+    return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *bodies)] + [
         (one, "serialization") for one in shown
     ]
 

@@ -115,9 +115,14 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
+    return refused(request, cast(RedschedError, error))
+
+
+def refused(request: Request, error: RedschedError) -> Response:
+    """Return the response for an error of a route, as its caller may see it."""
     if isinstance(error, Forbidden):  # of what the body names, which the gate does not read
         request.app.state.refused_agents.note(request.scope, error, caller_of(request.scope))
-    return problem(redact_error(request, cast(RedschedError, error)))
+    return problem(redact_error(request, error))
 
 
 async def _on_invalid(_request: Request, error: Exception) -> Response:

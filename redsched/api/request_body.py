@@ -49,8 +49,13 @@ async def read_if_any(request: Request, model: type[Model]) -> Model:
 
 async def read_object(request: Request) -> dict[str, Any]:
     """Return the body as any JSON object. Raises as `read` does."""
+    return object_in(await read_bytes(request))
+
+
+def object_in(text: bytes) -> dict[str, Any]:
+    """Return the JSON object that a body is. Raises InvalidRequest."""
     try:
-        found = from_json(text := await read_bytes(request), allow_inf_nan=False)
+        found = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidRequest(f"body: is not valid JSON: {error}") from None
     refuse_duplicate_keys(text)

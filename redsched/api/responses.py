@@ -19,9 +19,14 @@ def answered(record: Any, status: int = 200, headers: Mapping[str, str] | None =
     return Response(adapter(type(record)).dump_json(record), status, headers, "application/json")
 
 
+def json(text: bytes) -> Response:
+    """Return JSON text as a response."""
+    return Response(text, media_type="application/json")
+
+
 def listed(pages: PageOf[T], page: Page[T]) -> Response:
     """Return a page of records as a JSON response."""
-    return Response(pages.json(page), media_type="application/json")
+    return json(pages.json(page))
 
 
 def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

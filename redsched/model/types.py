@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -33,6 +34,8 @@ from redsched.model.validation import (
     SHARED_POOL,
     STANDARD_CLASSES,
     STANDARD_TRAITS,
+    check_slot,
+    check_topology,
 )
 
 CONDITION_PATTERN = METADATA_VALUE_PATTERN.replace("{1,", "{0,")
@@ -81,6 +84,13 @@ GivenName = Annotated[str, Field(pattern=NAME_PATTERN)]
 GivenHost = Annotated[str, Field(pattern=HOST_PATTERN)]
 GivenOwner = Annotated[str, Field(pattern=OWNER_PATTERN)]
 GivenToken = Annotated[str, Field(pattern=TOKEN_PATTERN, examples=["1790000000000-9f3a12cd.4711"])]
+GivenEpoch = Annotated[str, Field(pattern=r"^([0-9]{1,16}-[A-Za-z0-9]{1,16})?$")]
+GivenEntryId = Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")]
+GivenSlot = Annotated[Slot, AfterValidator(check_slot)]
+GivenTopology = Annotated[Topology, AfterValidator(check_topology)]
+GivenCounted = Annotated[LabelValue, Field(pattern=LABEL_VALUE_PATTERN)]
+GivenNeed = Annotated[int, Field(ge=1, le=MAX_AMOUNT)]
+GivenLeaseS = Annotated[int, Field(ge=1, le=MAX_LEASE_S)]
 
 
 class Body:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from operator import not_
+from typing import Annotated, TypeVar
+
+from pydantic import Field
 
 from redsched.model import Amounts
 from redsched.model.record import record
@@ -13,18 +16,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReportResult:
-    """The outcome of a report: OK or ALREADY_DONE. Unless `attested`, the host is closed until it attests to `epoch`.
+    """The result of a report. `attested` false: send `claims` and this `epoch`. `drop`: placements to stop.
 
-    `drop` has the ids of the claims whose work the host must stop. `warnings`: of which slots nothing can ever be
-    claimed, and why.
+    `warnings`: of which slots nothing can ever be claimed, and why.
     """
 
-    outcome: str
+    outcome: Annotated[str, Field(json_schema_extra={"enum": ["OK", "ALREADY_DONE"]})]
     epoch: str
     attested: bool
     version: int
     drop: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
 
 
 @dataclass(frozen=True, slots=True)

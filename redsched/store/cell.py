@@ -1,7 +1,8 @@
 """CellStore: the commands and reads of one cell, grouped by subject. The scripts are called nowhere else."""
 
+from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from redis.exceptions import NoPermissionError
 
@@ -31,6 +32,16 @@ from redsched.store.commands.schema import SchemaCommands
 from redsched.store.commands.status import StatusCommands
 from redsched.store.commands.texts import TextCommands
 from redsched.store.commands.workload import WorkloadCommands
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class CellCall(Protocol[R_co]):
+    """A call of an agent: see `redsched.store.agent_calls`."""
+
+    async def run(self, cell: "CellStore", objects: Collection[str]) -> R_co:
+        """Do in the cell what the call says."""
 
 
 class CellStore:
@@ -69,6 +80,10 @@ class CellStore:
     def is_read_only(self) -> bool:
         """Whether the connection was opened for reading only."""
         return self._cell.is_read_only
+
+    async def call(self, call: CellCall[R], objects: Collection[str] = ()) -> R:
+        """Run a call of an agent. `objects`: what counts its claim besides its host, which may save a second call."""
+        return await call.run(self, objects)
 
     async def enter(self) -> set[str]:
         """Add the cell to the list of cells, if this connection may write, and return those that were in it.

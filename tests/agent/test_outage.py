@@ -19,8 +19,8 @@ from redsched.agent.backoff import StoreBackoff
 from redsched.agent.collectors.base import Collector, StaticCollector
 from redsched.agent.collectors.fleet import simulated
 from redsched.agent.journal.journal import open_journal
+from redsched.agent.link import StoreLink
 from redsched.agent.run import hook_of
-from redsched.agent.store_link import StoreLink
 from redsched.aio import end
 from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport

@@ -7,8 +7,7 @@ from typing import cast
 import pytest
 
 from redsched.agent.backoff import StoreBackoff
-from redsched.agent.inbox import FEW, InboxWatcher
-from redsched.agent.link import InboxWatch
+from redsched.agent.inbox import FEW, InboxWatch, InboxWatcher
 from redsched.aio import end
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll

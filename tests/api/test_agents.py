@@ -1,4 +1,4 @@
-"""/v1/agent: what an agent may call, and what the API does not take from a host."""
+"""/v1/agent: what the API relays for an agent, and what it does not take from a host."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from redsched import aio
 from redsched.api.app import create_app
@@ -21,7 +22,8 @@ from tests.api.parts import check_problem, select
 from tests.support.waiting import patience_s, wait_until
 
 AGENT = {"journal": "j", "nonce": "n", "number": 1}
-REPORT = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16384}}, "agent": AGENT, "lease_s": 3600}
+INVENTORIES = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16384}}
+REPORT = {"name": "h1", "inventories": INVENTORIES, "agent": AGENT, "lease_s": 3600}
 OPERATOR, H1 = (
     Caller("operator", Role.OPERATOR),
     Caller("agent", Role.AGENT, frozenset({"web"}), hosts=frozenset({"h1"})),
@@ -62,12 +64,16 @@ class Api:
     async def attested(self) -> str:
         """Report h1 and attest; return the epoch."""
         async with self.of(H1) as agent:
-            answer = await agent.put("/v1/agent/hosts/h1/report", json=REPORT)
+            answer = await call(agent, "report", REPORT)
             assert answer.status_code == 200, answer.text
             epoch = answer.json()["epoch"]
-            answer = await agent.post("/v1/agent/hosts/h1/attest", json={"epoch": epoch, "agent": AGENT})
+            answer = await call(agent, "attest", {"host": "h1", "epoch": epoch, "agent": AGENT})
             assert answer.json()["outcome"] in ("OK", "ALREADY_DONE"), answer.text
             return str(epoch)
+
+
+async def call(client: httpx.AsyncClient, name: str, body: Any, **more: Any) -> httpx.Response:
+    return await client.post(f"/v1/agent/calls/{name}", json=body, **more)
 
 
 @asynccontextmanager
@@ -85,89 +91,64 @@ async def api(clean_store: str) -> AsyncIterator[Api]:
         yield found
 
 
-async def test_an_agent_acts_for_its_own_hosts_and_cell_only(api: Api) -> None:
-    """Also in the calls whose hosts are in the body, which the gate does not see."""
-    await api.attested()
-    beat = {"lease_s": 30, "agent": AGENT}
-    calls: list[tuple[str, str, dict[str, Any]]] = [
-        ("PUT", "/v1/agent/hosts/{}/report", REPORT),
-        ("POST", "/v1/agent/heartbeats", {"hosts": {"h1": beat, "{}": beat}}),
-        ("POST", "/v1/agent/inboxes", {"after": {"h1": "", "{}": ""}}),
-        ("POST", "/v1/agent/claim-ids", {"hosts": ["h1", "{}"]}),
-        ("POST", "/v1/agent/claims", {"hosts": ["h1", "{}"], "ids": ["a"]}),
-        ("GET", "/v1/agent/hosts/{}/devices", {}),
-        ("POST", "/v1/agent/hosts/{}/raise-epoch", {"above": "1-a"}),
-        ("PUT", "/v1/agent/hosts/{}/claims/a/local", {"amounts": {"VCPU": 1}, "project": "web"}),
-    ]
-    async with api.of(H1) as agent, api.of(ELSEWHERE) as elsewhere:
-        for method, path, body in calls:
-            foreign = {
-                name: {one.format("h2"): what for one, what in value.items()}
-                if isinstance(value, dict) and "{}" in value
-                else [one.format("h2") for one in value]
-                if isinstance(value, list)
-                else value
-                for name, value in body.items()
-            }
-            check_problem(await agent.request(method, path.format("h2"), json=foreign), 403, "forbidden")
-            if "{}" in path:
-                check_problem(await elsewhere.request(method, path.format("h1"), json=body), 403, "forbidden")
-
-
 async def test_local_claims_are_for_the_projects_of_the_token(api: Api) -> None:
     epoch = await api.attested()
     async with api.of(H1) as agent:
-        local = {"amounts": {"VCPU": 1}, "project": "bank"}
-        check_problem(await agent.put("/v1/agent/hosts/h1/claims/a/local", json=local), 403, "forbidden")
+        local = {"host": "h1", "claim_id": "a", "amounts": {"VCPU": 1}, "project": "bank"}
+        check_problem(await call(agent, "local", local), 403, "forbidden")
         held = {"id": "a", "token": f"{epoch}.1", "record": {"digest": "local", "project": "bank", "amount.VCPU": "1"}}
-        attesting = {"epoch": epoch, "agent": AGENT, "held": [held]}
-        check_problem(await agent.post("/v1/agent/hosts/h1/attest", json=attesting), 403, "forbidden")
-        answer = await agent.put("/v1/agent/hosts/h1/claims/a/local", json={**local, "project": "web"})
+        attesting = {"host": "h1", "epoch": epoch, "agent": AGENT, "held": [held]}
+        check_problem(await call(agent, "attest", attesting), 403, "forbidden")
+        answer = await call(agent, "local", {**local, "project": "web"})
         assert answer.json()["outcome"] == "OK"
 
 
-async def test_claims_on_other_hosts_are_not_shown(api: Api) -> None:
+async def test_claims_on_other_hosts_are_not_shown(api: Api, clean_store: str) -> None:
     await api.attested()
     async with api.of(OPERATOR) as operator, api.of(H1) as agent:
-        await operator.put("/v1/agent/hosts/h2/report", json=REPORT)
+        await call(operator, "report", {**REPORT, "name": "h2"})
         epoch = (await operator.get("/v1/hosts/h2")).json()
         assert epoch["cell"] == "c1"
         claim = await select(operator, hosts=["h1"])
+        key = api.app.state.scheduler.agents.store("c1").keys.claim(claim["claim_id"])
+        with redis.Redis.from_url(clean_store, protocol=2) as client:
+            client.hset(key, "call_id", "of the caller")  # who has it could undo the call
         asked = {"hosts": ["h1"], "ids": [claim["claim_id"], "unknown"]}
-        found = (await agent.post("/v1/agent/claims", json=asked)).json()["claims"]
+        found = (await call(agent, "claims", asked)).json()["claims"]
         assert found.keys() == {claim["claim_id"]}
         assert "call_id" not in found[claim["claim_id"]]
         other = {"hosts": ["h2"], "ids": [claim["claim_id"]]}
-        assert (await operator.post("/v1/agent/claims", json=other)).json() == {"claims": {}}
+        assert (await call(operator, "claims", other)).json() == {"claims": {}}
 
 
 async def test_the_devices_of_a_host_are_those_of_its_last_report(api: Api) -> None:
     await api.attested()
     async with api.of(H1) as agent:
-        assert (await agent.get("/v1/agent/hosts/h1/devices")).json() == {"devices": {}}
+        assert (await call(agent, "devices", {"host": "h1"})).json() == {"devices": {}}
         pools = {"gpu0": {"device": "GPU-aaaa"}, "numa0": {}}
         report = {**REPORT, "pools": pools, "agent": {**AGENT, "number": 9}}
-        assert (await agent.put("/v1/agent/hosts/h1/report", json=report)).json()["outcome"] == "OK"
-        assert (await agent.get("/v1/agent/hosts/h1/devices")).json() == {"devices": {"gpu0": "GPU-aaaa"}}
+        assert (await call(agent, "report", report)).json()["outcome"] == "OK"
+        assert (await call(agent, "devices", {"host": "h1"})).json() == {"devices": {"gpu0": "GPU-aaaa"}}
 
 
 async def test_a_text_has_to_be_the_one_that_was_lost(api: Api) -> None:
     await api.attested()
     async with api.of(OPERATOR) as operator, api.of(H1) as agent:
         claim = await select(operator)
-        path = f"/v1/agent/hosts/h1/claims/{claim['claim_id']}/texts"
+        of = {"host": "h1", "claim_id": claim["claim_id"]}
         store = api.app.state.scheduler.agents.store("c1")
         digest = (await store.claims.read([claim["claim_id"]]))[claim["claim_id"]].digest
         name = f"request:{digest}"
-        text = (await agent.get(path, params={"name": name})).json()["texts"][name]
+        text = (await call(agent, "texts", {**of, "names": [name]})).json()["texts"][name]
         forged = text.replace("4096", "1")
-        check_problem(await agent.put(path, json={"name": name, "text": forged}), 422, "invalid-request")
-        check_problem(await agent.put(path, json={"name": name, "text": "[" * 60_000}), 422, "invalid-request")
-        assert (await agent.put(path, json={"name": name, "text": text})).status_code == 204
+        for wrong in (forged, "[" * 60_000):
+            refused = await call(agent, "restore-text", {**of, "name": name, "text": wrong})
+            check_problem(refused, 422, "invalid-request")
+        assert (await call(agent, "restore-text", {**of, "name": name, "text": text})).status_code == 204
         # Of a claim that is not on the host, nothing is read or written.
-        elsewhere = "/v1/agent/hosts/h1/claims/unknown/texts"
-        assert (await agent.get(elsewhere, params={"name": name})).json() == {"texts": {}}
-        assert (await agent.put(elsewhere, json={"name": name, "text": forged})).status_code == 204
+        of = {"host": "h1", "claim_id": "unknown"}
+        assert (await call(agent, "texts", {**of, "names": [name]})).json() == {"texts": {}}
+        assert (await call(agent, "restore-text", {**of, "name": name, "text": forged})).status_code == 204
         assert await store.texts.get(name) == text
 
 
@@ -175,16 +156,19 @@ async def test_a_host_raises_the_epoch_seldom_and_never_into_the_future(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = await api.attested()
-    path, now_ms = "/v1/agent/hosts/h1/raise-epoch", Token.parse(f"{epoch}.0").epoch_ms
+    now_ms = Token.parse(f"{epoch}.0").epoch_ms
     async with api.of(H1) as agent:
-        far = {"above": f"{now_ms + 2 * service.AHEAD_MS}-a"}
-        check_problem(await agent.post(path, json=far), 409, "claim-state")
-        first = (await agent.post(path, json={"above": epoch})).json()
+
+        async def raise_above(above: str) -> httpx.Response:
+            return await call(agent, "raise-epoch", {"host": "h1", "above": above})
+
+        check_problem(await raise_above(f"{now_ms + 2 * service.AHEAD_MS}-a"), 409, "claim-state")
+        first = (await raise_above(epoch)).json()
         assert first["outcome"] == "OK"
-        check_problem(await agent.post(path, json={"above": first["epoch"]}), 503, "settling")
-        assert (await agent.post(path, json={"above": epoch})).json()["outcome"] == "ALREADY_DONE"
+        check_problem(await raise_above(first["epoch"]), 503, "settling")
+        assert (await raise_above(epoch)).json()["outcome"] == "ALREADY_DONE"
         monkeypatch.setattr(service, "RAISE_PAUSE_S", 0.0)
-        assert (await agent.post(path, json={"above": first["epoch"]})).json()["outcome"] == "OK"
+        assert (await raise_above(first["epoch"])).json()["outcome"] == "OK"
 
 
 async def test_who_raises_epochs_again_and_again_waits_longer_each_time_whichever_host_it_names(
@@ -197,7 +181,7 @@ async def test_who_raises_epochs_again_and_again_waits_longer_each_time_whicheve
     async def raise_it(who: Caller, host: str) -> httpx.Response:
         nonlocal epoch
         async with api.of(who) as client:
-            answer = await client.post(f"/v1/agent/hosts/{host}/raise-epoch", json={"above": epoch})
+            answer = await call(client, "raise-epoch", {"host": host, "above": epoch})
         epoch = answer.json().get("epoch", epoch)
         return answer
 
@@ -217,9 +201,9 @@ async def test_reasons_cannot_write_on_terminals(api: Api) -> None:
     await api.attested()
     async with api.of(OPERATOR) as operator, api.of(H1) as agent:
         claim = await select(operator)
-        path = f"/v1/agent/hosts/h1/claims/{claim['claim_id']}/fail"
-        body = {"token": claim["token"], "is_gone": True, "reason": "no disk\x1b]0;owned\x07\x9b2J\nline 2"}
-        assert (await agent.post(path, json=body)).json()["outcome"] == "OK"
+        of = {"host": "h1", "claim_id": claim["claim_id"], "token": claim["token"]}
+        body = {**of, "is_gone": True, "reason": "no disk\x1b]0;owned\x07\x9b2J\nline 2"}
+        assert (await call(agent, "fail", body)).json()["outcome"] == "OK"
         found = (await operator.get(f"/v1/claims/{claim['claim_id']}")).json()
         assert found["reason"]["text"] == "no disk ]0;owned  2J\nline 2"
 
@@ -230,7 +214,7 @@ async def test_a_wait_ends_with_a_notification_with_the_token_and_with_the_proce
 
         def wait(after: str = "") -> "asyncio.Task[httpx.Response]":
             asked = {"after": {"h1": after}, "timeout_s": 60}
-            return asyncio.create_task(agent.post("/v1/agent/inboxes", json=asked, timeout=patience_s(60)))
+            return asyncio.create_task(call(agent, "inboxes", asked, timeout=patience_s(60)))
 
         first = wait()
         feeds = api.app.state.scheduler.agents._feeds
@@ -246,7 +230,7 @@ async def test_a_wait_ends_with_a_notification_with_the_token_and_with_the_proce
         await select(operator)
         check_problem(await second, 401, "unauthenticated")
         api.names.revoked.clear()
-        newest = (await agent.post("/v1/agent/inboxes", json={"after": {"h1": last}})).json()["entries"]["h1"][-1]
+        newest = (await call(agent, "inboxes", {"after": {"h1": last}})).json()["entries"]["h1"][-1]
         third = wait(newest["entry_id"])
         await wait_until(lambda: any(one._waiters for one in feeds.values()))
         api.app.state.closing.set()
@@ -258,13 +242,14 @@ async def test_reported_claims_are_checked_the_same_on_both_routes(api: Api) -> 
     async with api.of(OPERATOR) as operator:
         token = f"{epoch}.5"
         late = f"{Token.parse(f'{epoch}.0').epoch_ms + 1}-a.1"
-        for placed, held in ((token, f"{epoch}.4"), ("", late)):
-            claim = {"id": "a", "token": held, "placed": placed}
+        for placed, reported in ((token, f"{epoch}.4"), ("", late)):
+            claim = {"id": "a", "token": reported, "placed": placed}
             body = {
                 "epoch": epoch,
                 "claims": [{**claim, "slots": {"VCPU": 1}}],
                 **{k: REPORT[k] for k in ("inventories",)},
             }
             check_problem(await operator.put("/v1/hosts/h1/report", json=body), 422, "invalid-request")
-            attesting = {"epoch": epoch, "agent": AGENT, "held": [{**claim, "record": {"amount.VCPU": "1"}}]}
-            check_problem(await operator.post("/v1/agent/hosts/h1/attest", json=attesting), 422, "invalid-request")
+            held = {**claim, "record": {"amount.VCPU": "1"}}
+            attesting = {"host": "h1", "epoch": epoch, "agent": AGENT, "held": [held]}
+            check_problem(await call(operator, "attest", attesting), 422, "invalid-request")

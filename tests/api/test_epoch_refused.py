@@ -11,7 +11,7 @@ from tests.cli.parts import run
 from tests.support.store_clock import DAY_MS, StoreTime
 from tests.support.waiting import wait_until
 
-PATH = "/v1/agent/hosts/h1/raise-epoch"
+PATH = "/v1/agent/calls/raise-epoch"
 
 
 async def epoch_of_a_wrong_clock(api: Api, store_time: StoreTime, url: str) -> str:
@@ -31,7 +31,7 @@ async def epoch_of_a_wrong_clock(api: Api, store_time: StoreTime, url: str) -> s
 
 async def raise_above(api: Api, epoch: str) -> httpx.Response:
     async with api.of(H1) as agent:
-        return await agent.post(PATH, json={"above": epoch})
+        return await agent.post(PATH, json={"host": "h1", "above": epoch})
 
 
 async def kinds(url: str) -> dict[str, tuple[str, ...]]:

@@ -82,8 +82,21 @@ async def test_a_host_is_in_one_cell_of_those_there_are(two_cells: httpx.AsyncCl
 
 async def test_an_agent_over_rest_cannot_bring_its_host_into_another_cell(two_cells: httpx.AsyncClient) -> None:
     agent = {"journal": "j", "nonce": "n", "number": 1}
-    report = {"inventories": {"VCPU": {"total": 1}}, "cell": "c2", "agent": agent}
-    refused = check_problem(await two_cells.put("/v1/agent/hosts/h1/report", json=report), 409, "claim-state")
+    report = {"name": "h1", "inventories": {"VCPU": {"total": 1}}, "cell": "c2", "agent": agent}
+    refused = check_problem(await two_cells.post("/v1/agent/calls/report", json=report), 409, "claim-state")
     assert "host h1 is in cell c1" in refused["detail"]
-    attested = {"epoch": "1-a", "agent": agent}
-    check_problem(await two_cells.post("/v1/agent/hosts/h1/attest?cell=c2", json=attested), 409, "claim-state")
+    attested = {"host": "h1", "epoch": "1-a", "agent": agent}
+    check_problem(await two_cells.post("/v1/agent/calls/attest?cell=c2", json=attested), 409, "claim-state")
+
+
+async def test_a_call_names_one_cell(two_cells: httpx.AsyncClient) -> None:
+    """A report names it too, and may not name another one than the query."""
+    path, body = "/v1/agent/calls/claim-ids", {"hosts": ["h1"]}
+    check_problem(await two_cells.post(path, json=body), 422, "invalid-request")
+    check_problem(await two_cells.post(f"{path}?cell=c1&cell=c2", json=body), 422, "invalid-request")
+    check_problem(await two_cells.post(f"{path}?cell=c1&hosts=h2", json=body), 422, "invalid-request")
+    check_problem(await two_cells.post(f"{path}?cell=c9", json=body), 404, "not-found")
+    assert (await two_cells.post(f"{path}?cell=c2", json=body)).json() == {"ids": {"h1": []}}
+    agent = {"journal": "j", "nonce": "n", "number": 1}
+    report = {"name": "h1", "inventories": {"VCPU": {"total": 1}}, "cell": "c1", "agent": agent}
+    check_problem(await two_cells.post("/v1/agent/calls/report?cell=c2", json=report), 422, "invalid-request")

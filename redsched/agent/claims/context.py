@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ from redsched.errors import RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.model.tokens import is_newer_token
 from redsched.origin import Origin
+from redsched.store.agent_calls import AgentCall, ClaimsCall, StopFailedCall, TextsCall
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import alternates_from, alternates_name, record_of
 from redsched.store.codec.outcomes import Outcome
@@ -53,11 +54,18 @@ class LifecycleContext:
         """The placements in this host's journal, by `placed`."""
         return self.host.journal.pages[self.host.name].held
 
-    async def call(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
-        """Call until the store replies in the epoch that this host has attested to; it may have to settle first."""
+    def named(self, work: JournalEntry) -> tuple[str, str, str]:
+        """Return the host, claim and token of a placement, with which calls about it begin."""
+        return self.host.name, work.id, work.token
+
+    async def call(self, make: Callable[[], AgentCall[ScriptResult]], objects: Collection[str] = ()) -> ScriptResult:
+        """Call until the store replies in the epoch that this host has attested to; it may have to settle first.
+
+        `make` returns the call, which may name that epoch. `objects` as in `CellStore.call`.
+        """
         while True:
             await self.host.opened.wait()
-            answer = await self.backoff.call(call)
+            answer = await self.backoff.call(lambda: self.host.cell.call(make(), objects))
             is_here = answer.epoch == self.host.epoch
             attest = is_here and answer.outcome is Outcome.NOT_ATTESTED
             self.host.record_reply(answer.epoch, answer.now_ms, attest=attest)
@@ -71,13 +79,18 @@ class LifecycleContext:
         Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
         is sufficient reason to let its work continue, but only the outcome of a script is reason to stop it.
         """
-        read = await self.backoff.call(lambda: self.host.cell.claims([self.host.name], [work.id]))
-        if work.id not in read:
+        claim = await self.read_claim(work.id)
+        if claim is None:
             return None
-        found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
+        found = {one.placed: one for one in placements_here(claim, self.host.name)}.get(work.placed)
         if found is None or not is_newer_token(found.token, work.token):
             return None
-        return await self.adopt(work, work_of(read[work.id], found))
+        return await self.adopt(work, work_of(claim, found))
+
+    async def read_claim(self, claim_id: str) -> Claim | None:
+        """Return a claim, if it has a placement on this host."""
+        call = ClaimsCall((self.host.name,), (claim_id,))
+        return (await self.backoff.call(lambda: self.host.cell.call(call))).get(claim_id)
 
     async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Write a placement's newer token to the journal. Its work still has the amounts from before the resizes."""
@@ -97,8 +110,9 @@ class LifecycleContext:
         # The alternates in the journal may be those of an earlier claim with this id.
         needed = [one for one in work.texts if one not in self.host.journal.texts or one == alternates_name(work.id)]
         if needed:
-            found = await self.backoff.call(lambda: self.host.cell.texts(self.host.name, work.id, needed))
-            for name, text in found.items():
+            call = TextsCall(self.host.name, work.id, tuple(needed))
+            found = await self.backoff.call(lambda: self.host.cell.call(call))
+            for name, text in found.texts.items():
                 await self.host.journal.write_text(name, text)
         await durable
 
@@ -113,10 +127,10 @@ class LifecycleContext:
 
     async def _report_stop_failed(self, work: JournalEntry, reason: str) -> JournalEntry:
         """Report why work could not be stopped. Returns the placement, with its newer token if it has been resized."""
-        answer = await self.host.cell.stop_failed(self.host.name, work.id, work.token, reason)
+        answer = await self.host.cell.call(StopFailedCall(*self.named(work), reason))
         if answer.outcome is not Outcome.STALE or (resized := await self.resized_meanwhile(work)) is None:
             return work
-        await self.host.cell.stop_failed(self.host.name, resized.id, resized.token, reason)
+        await self.host.cell.call(StopFailedCall(*self.named(resized), reason))
         return resized
 
     async def stop_once(self, work: JournalEntry) -> bool:

@@ -23,6 +23,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.aio import end_all
 from redsched.model import ClaimStatus, EndReason
 from redsched.model.tokens import is_newer_token
+from redsched.store.agent_calls import AcceptCall, ConfirmCall, FailCall, RenewCall
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import InboxEntry, ScriptResult
 
@@ -132,7 +133,7 @@ class ClaimLifecycle:
     async def _confirm(self, work: JournalEntry) -> None:
         with tracing.span("redsched.confirm", claim_id=work.id):
             answer = await self._context.call(
-                lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch, work.log)
+                lambda: ConfirmCall(*self._context.named(work), self._host.epoch, work.log)
             )
         if answer.outcome in _DONE:
             await self._resizing.resize(work)
@@ -189,9 +190,7 @@ class ClaimLifecycle:
             await self._ending.stop_freed(work)
 
     async def _is_of_failed_gang(self, work: JournalEntry) -> bool:
-        claim = (await self._context.backoff.call(lambda: self._host.cell.claims([self._host.name], [work.id]))).get(
-            work.id
-        )
+        claim = await self._context.read_claim(work.id)
         here = placements_here(claim, self._host.name) if claim else []
         return any(is_of_failed_gang(claim, one) for one in here if one.placed == work.placed)
 
@@ -212,16 +211,12 @@ class ClaimLifecycle:
     # -- calls to the store
 
     async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
-        return await self._context.call(
-            lambda: self._host.cell.accept(self._host.name, work.id, work.token, self._context.lease_s, entry_id)
-        )
+        placement, lease_s = self._context.named(work), self._context.lease_s
+        return await self._context.call(lambda: AcceptCall(*placement, lease_s, entry_id))
 
     async def _renew(self, work: JournalEntry) -> ScriptResult:
-        return await self._context.call(
-            lambda: self._host.cell.renew(self._host.name, work.id, work.token, self._context.lease_s)
-        )
+        return await self._context.call(lambda: RenewCall(*self._context.named(work), self._context.lease_s))
 
     async def _report_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
-        return await self._context.call(
-            lambda: self._host.cell.fail(self._host.name, work.id, work.token, is_gone, objects_of(work), reason)
-        )
+        call = FailCall(*self._context.named(work), reason, is_gone=is_gone)
+        return await self._context.call(lambda: call, objects_of(work))

@@ -9,6 +9,7 @@ from redsched.agent.collectors.base import LocalWork
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus
 from redsched.model.claims import LOCAL
+from redsched.store.agent_calls import LocalCall
 from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -53,11 +54,8 @@ class LocalSteps:
         await self._ending.report_gone(work)
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
-        return await self._context.call(
-            lambda: self._host.cell.report_local(
-                self._host.name, found.id, found.amounts, found.project, found.consumer, token
-            )
-        )
+        call = LocalCall(self._host.name, found.id, found.amounts, found.project, found.consumer, token)
+        return await self._context.call(lambda: call)
 
 
 def _problem(answer: ScriptResult) -> str:

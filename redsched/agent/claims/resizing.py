@@ -14,7 +14,9 @@ from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, Verb, named_in
 from redsched.agent.journal.schema import JournalEntry
+from redsched.store.agent_calls import ResizedCall
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ScriptResult
 
 _log = logs.get_logger("redsched.agent")
 
@@ -34,11 +36,7 @@ class ResizeSteps:
                 work = await self._run_resize(work)
                 # Durable before the report, because the store must not free amounts that the work still has.
                 await self._context.write(work)
-            answer = await self._context.call(
-                lambda work=work: self._host.cell.resized(  # type: ignore[misc]
-                    self._host.name, work.id, work.token, work.resizing_to, objects_of(work)
-                )
-            )
+            answer = await self._report_resized(work)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 self._context.write(work.with_amounts(work.resizing_to, resizing_to={}, before={}))
                 return
@@ -47,6 +45,10 @@ class ResizeSteps:
                 await (self._ending.end(work) if answer.outcome is Outcome.ENDING else self._ending.stop_freed(work))
                 return
             work = resized
+
+    async def _report_resized(self, work: JournalEntry) -> ScriptResult:
+        call = ResizedCall(*self._context.named(work), work.resizing_to)
+        return await self._context.call(lambda: call, objects_of(work))
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
         """Run the resize hook. If it fails, the work keeps its amounts and the additional ones are released."""

@@ -6,6 +6,7 @@ from redsched import logs
 from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus, EndReason
+from redsched.store.agent_calls import GoneCall
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -54,11 +55,8 @@ class EndSteps:
     async def _report_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # The store ignores this reason for a claim that its owner has released.
         end_reason, reason = _cause(work)
-        return await self._context.call(
-            lambda: self._host.cell.gone(
-                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason
-            )
-        )
+        call = GoneCall(*self._context.named(work), reason, end_reason=end_reason, external=external, entry_id=entry_id)
+        return await self._context.call(lambda: call, objects_of(work))
 
 
 def as_ending(work: JournalEntry, end_reason: EndReason | None = None, gang_failed: bool = False) -> JournalEntry:

@@ -1,7 +1,7 @@
 """The placements of one host: act on notifications and comparisons, with at most one task for each placement."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -60,7 +60,7 @@ class ClaimTasks:
             if entry.epoch == self._host.epoch:
                 self._follow(entry, claims.get(entry.claim_id))
 
-    def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
+    def compare(self, ids: Set[str], claims: Mapping[str, Claim]) -> None:
         """Compare the journal with the store: the `ids` of the claims on this host, and the `claims` with these ids.
 
         This also resumes steps that an earlier process or an earlier epoch has left unfinished.

@@ -16,6 +16,7 @@ from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.model import EndReason, OnExit
 from redsched.model.claims import exit_status_in
+from redsched.store.agent_calls import WorkEndedCall
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -52,4 +53,4 @@ class WorkEndedSteps:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
 
     async def _report_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
-        return await self._context.call(lambda: self._host.cell.work_ended(self._host.name, work.id, work.token, text))
+        return await self._context.call(lambda: WorkEndedCall(*self._context.named(work), text))

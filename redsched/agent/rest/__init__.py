@@ -1,8 +1,7 @@
 """Agents without access to the store: the link to it over the REST API.
 
-    client.py      requests with the token, and errors as the store's      link.py       the calls of an agent as routes
+    client.py      requests with the token, and errors as the store's      link.py       each call as a request
     heartbeats.py  one request for all hosts that are due                  watcher.py    waiting for notifications
-    wire.py        replies as plain data
 
 httpx is imported when an agent connects.
 """

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redsched import aio
 from redsched.agent.backoff import AgentRefused
@@ -17,11 +17,13 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from redsched.model.record import adapter
 from redsched.problems import ERRORS
 from redsched.rest.connection import options, send
 from redsched.rest.endpoint import TokenFile, checked_url, tls_context
 from redsched.rest.problems import problem_of, reason_of
 from redsched.settings import Settings
+from redsched.store.agent_calls import CALLS_PATH, AgentApi
 
 if TYPE_CHECKING:
     import httpx
@@ -57,21 +59,17 @@ class ApiClient:
         finally:
             await aio.finish(client.aclose())
 
-    async def first(self) -> Mapping[str, Any]:
-        """Return the fleet's description. Raises Unauthenticated, Forbidden and NotFound, as well as Unavailable."""
-        return await self._call("GET", "/v1/agent")
+    async def first(self) -> AgentApi:
+        """Return what the API offers. Raises Unauthenticated, Forbidden and NotFound, as well as Unavailable."""
+        text = await self._send("GET", "/v1/agent")
+        try:
+            found: AgentApi = adapter(AgentApi).validate_json(text)
+        except ValueError:
+            raise StoreUnavailable(f"what answers at {self.url} is not redsched: it has no list of cells") from None
+        return found
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        query: Sequence[tuple[str, str]] = (),
-        timeout_s: float = 0.0,
-        *,
-        is_first: bool = False,
-    ) -> Mapping[str, Any]:
-        """Return the reply to a request; `timeout_s` is how long the API may wait before it replies.
+    async def call(self, name: str, body: bytes, cell: str, timeout_s: float = 0.0, *, is_first: bool = False) -> bytes:
+        """Return the reply to a call in JSON; `timeout_s` is how long the API may wait before it replies.
 
         Raises OutcomeUnknown if it was sent and no reply came, StoreUnavailable, and what the reply says. A refused
         token is an outage too, AgentRefused: the agent goes on once there is another one. Only with `is_first`, the
@@ -79,31 +77,32 @@ class ApiClient:
         """
         try:
             if timeout_s:
-                return await self._call(method, path, body, query, timeout_s)
+                return await self._send("POST", f"{CALLS_PATH}{name}", body, {"cell": cell}, timeout_s)
             async with self._at_once:
-                return await self._call(method, path, body, query)
+                return await self._send("POST", f"{CALLS_PATH}{name}", body, {"cell": cell})
         except _REFUSED as error:
             self._token.look_again()
             if is_first:
                 raise
             raise AgentRefused(f"the API at {self.url} refuses this agent: {error.detail}") from error
 
-    async def _call(
+    async def _send(
         self,
         method: str,
         path: str,
-        body: object = None,
-        query: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+        query: Mapping[str, str] | None = None,
         timeout_s: float = 0.0,
-    ) -> Mapping[str, Any]:
+    ) -> bytes:
         import httpx
 
         timeout = httpx.Timeout(self._reply_timeout_s, read=self._reply_timeout_s + timeout_s, pool=None)
         token = self._token.token()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         try:
             request = self._client.build_request(
-                method, path, json=body, params=list(query), headers=headers, timeout=timeout
+                method, path, content=body, params=query, headers=headers, timeout=timeout
             )
             reply = await send(self._client, request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -113,7 +112,7 @@ class ApiClient:
                 f"the API at {self.url} did not reply to {method} {path}: {reason_of(error)}"
             ) from error
         if reply.is_success:
-            return self._content(reply)
+            return reply.content
         refused = self._error(reply)
         if isinstance(refused, Unauthenticated) and not token:
             raise Unauthenticated(
@@ -121,17 +120,6 @@ class ApiClient:
                 "--token-file or REDSCHED_TOKEN_FILE"
             )
         raise refused
-
-    def _content(self, reply: "httpx.Response") -> Mapping[str, Any]:
-        if not reply.content:
-            return {}
-        try:
-            found = reply.json()
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise StoreUnavailable(f"what answers at {self.url} is not redsched: its reply is no JSON object")
-        return found
 
     def _error(self, reply: "httpx.Response") -> RedschedError:
         """Return the error that a reply describes. One of the API itself, or of a proxy, is a temporary failure."""

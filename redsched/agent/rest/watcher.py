@@ -1,29 +1,19 @@
 """Wait for notifications over REST: one request for up to 200 hosts, which the API answers when there is one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 
 from redsched import aio
-from redsched.agent.link import InboxWatch
+from redsched.agent.inbox import InboxWatch
 from redsched.model.limits import MAX_CALL_HOSTS
-from redsched.store.codec.results import InboxEntry
+from redsched.store.agent_calls import InboxesCall
+from redsched.store.codec.results import Inboxes
 
 WAIT_S = 20.0
 """How long the API waits before it replies that there is nothing: shorter than proxies keep a silent connection."""
 
-
-@dataclass(frozen=True, slots=True)
-class Notifications:
-    """The reply: the cell's epoch, whether changes may have been missed, and the new notifications by host."""
-
-    epoch: str
-    reset: bool
-    entries: Mapping[str, Sequence[InboxEntry]]
-
-
-Wait = Callable[[Mapping[str, str], float], Awaitable[Notifications]]
-"""Return the notifications of hosts after the given entries, waiting for some seconds."""
+Wait = Callable[[InboxesCall], Awaitable[Inboxes]]
+"""Return the notifications that the call waits for."""
 
 
 async def watch_inboxes(wait: Wait, watch: InboxWatch) -> None:
@@ -36,7 +26,8 @@ async def watch_inboxes(wait: Wait, watch: InboxWatch) -> None:
 async def _watch_some(wait: Wait, watch: InboxWatch, names: Sequence[str]) -> None:
     after, epoch = dict.fromkeys(names, ""), ""
     while after := {name: entry_id for name, entry_id in after.items() if name in watch.hosts}:
-        found = await watch.backoff.call(lambda asked=after: wait(asked, WAIT_S))  # type: ignore[misc]
+        call = InboxesCall(after, WAIT_S)
+        found = await watch.backoff.call(lambda call=call: wait(call))  # type: ignore[misc]
         if found.reset or (epoch and found.epoch != epoch):
             # Ids of notifications may go back with the store.
             after = dict.fromkeys(after, "")

@@ -1,7 +1,7 @@
 """What agents may report: only about their own hosts, and there only what their token names."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
 
 from redsched import logs
 from redsched.auth.caller import Caller, Role
@@ -12,6 +12,7 @@ from redsched.model.hosts import NUMA_NODE
 from redsched.model.validation import parse_int
 from redsched.scheduler import JournaledClaim
 from redsched.schema.requests.reports import ReportBody
+from redsched.store.agent_calls import AgentCall, AttestCall, LocalCall, ReportCall
 from redsched.store.cell import CellStore
 
 Held = TypeVar("Held", bound=JournaledClaim)
@@ -39,11 +40,22 @@ def own_project(caller: Caller, claim_id: str, project: str) -> None:
         )
 
 
-def check_held(caller: Caller, held: Iterable[JournaledClaim]) -> None:
-    """Raise Forbidden if an agent attests to local claims of projects that its token does not allow."""
-    for claim in held:
-        if claim.record.get("digest") == LOCAL:
-            own_project(caller, claim.id, claim.record.get("project", ""))
+def check_call(caller: Caller, cell: str, call: AgentCall[Any]) -> None:
+    """Raise Forbidden unless the caller may send a call to a cell: to its own, about hosts that are all its own.
+
+    Also for a report, local work or a local claim that its token does not allow.
+    """
+    own_cell(caller, cell)
+    for host in call.about:
+        own_host(caller, host)
+    if isinstance(call, ReportCall):
+        check_report(caller, call)
+    elif isinstance(call, LocalCall):
+        own_project(caller, call.claim_id, call.project)
+    elif isinstance(call, AttestCall):
+        for claim in call.held:
+            if claim.record.get("digest") == LOCAL:
+                own_project(caller, claim.id, claim.record.get("project", ""))
 
 
 def check_report(caller: Caller, report: HostReport) -> None:

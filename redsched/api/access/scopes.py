@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from redsched.auth.caller import Role
+from redsched.schema.former_agent_calls import FORMER
 
 
 class Access(StrEnum):
@@ -91,26 +92,8 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/hosts/{host}/heartbeat"): OWN_HOSTS,
     ("GET", "/v1/hosts/{host}/inbox"): READ_OWN_HOSTS,
     ("GET", "/v1/agent"): AGENTS,
-    ("POST", "/v1/agent/heartbeats"): OWN_HOSTS,
-    ("POST", "/v1/agent/inboxes"): OWN_HOSTS,
-    ("POST", "/v1/agent/claim-ids"): OWN_HOSTS,
-    ("POST", "/v1/agent/claims"): OWN_HOSTS,
-    ("PUT", "/v1/agent/hosts/{host}/report"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/attest"): OWN_HOSTS,
-    ("GET", "/v1/agent/hosts/{host}/devices"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/raise-epoch"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/texts/missing"): OWN_HOSTS,
-    ("GET", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): OWN_HOSTS,
-    ("PUT", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/accept"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/confirm"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/renew"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/fail"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/work-ended"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/stop-failed"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/gone"): OWN_HOSTS,
-    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/resized"): OWN_HOSTS,
-    ("PUT", "/v1/agent/hosts/{host}/claims/{claim_id}/local"): OWN_HOSTS,
+    ("POST", "/v1/agent/calls/{name}"): OWN_HOSTS,
+    **{(one.method, one.path): OWN_HOSTS for one in FORMER},
     ("GET", "/v1/hosts"): READ,
     ("GET", "/v1/hosts/{host}"): READ_OWN_HOSTS,
     ("GET", "/v1/hosts/{host}/drain"): READ_OWN_HOSTS,

@@ -12,11 +12,12 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
+from redsched.scheduler import ReportResult
 from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
 from redsched.schema.requests.queries import InboxQuery
 from redsched.schema.requests.reports import HeartbeatBody, ReportBody, ReportPatch
-from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, InboxEntryAnswer, ReportAnswer
+from redsched.schema.responses import HeartbeatAnswer, InboxAnswer
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -46,7 +47,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
     "/report",
     summary="Report a host",
     responses=answers(
-        {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+        {200: ReportResult}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
@@ -59,7 +60,7 @@ async def report_host(request: Request, host: HostName) -> Response:
     "/report",
     summary="Patch a host's report",
     responses=answers(
-        {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+        {200: ReportResult}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
@@ -86,7 +87,7 @@ async def send_heartbeat(request: Request, host: HostName) -> Response:
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Return the notifications for the host's agent: claims placed on it, and claims to end."""
     entries = await scheduler(request).hosts.inbox(host, query.after)
-    return responses.answer({"entries": [InboxEntryAnswer.of(one) for one in entries]})
+    return responses.answer({"entries": entries})
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:
@@ -94,4 +95,4 @@ async def _report(request: Request, asked: ReportBody) -> Response:
     check_report(by, asked)
     held, foreign = await without_foreign(by, known.agents.store(asked.cell), asked.name, asked.claims)
     found = await known.hosts.report(asked, asked.agent, asked.epoch, held, asked.ended)
-    return responses.answer(ReportAnswer.of(replace(found, drop=(*found.drop, *foreign))))
+    return responses.answered(replace(found, drop=(*found.drop, *foreign)))

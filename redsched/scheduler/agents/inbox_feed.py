@@ -7,12 +7,13 @@ wakes those who wait for these hosts; they read the inboxes themselves.
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from redsched import aio, logs
 from redsched.errors import Unavailable
+from redsched.store.agent_calls import InboxesCall
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import InboxEntry, Inboxes
+from redsched.store.codec.results import Inboxes
 from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges, InboxNews
 
 GROWTH = 1.5
@@ -48,16 +49,16 @@ class InboxFeed:
         self._changes = InboxChanges(store.name, store.feed)
         self._is_closed = False
 
-    async def read(self, after: Mapping[str, str], timeout_s: float) -> Inboxes:
+    async def read(self, call: InboxesCall) -> Inboxes:
         """Return the notifications after the entries `after`, by host; wait up to `timeout_s` for the first of them."""
-        if timeout_s <= 0:
-            return Inboxes("", False, await self._read(after))
-        until_s = aio.now_s() + timeout_s
-        with self._listening(after) as waiter:
+        if call.timeout_s <= 0:
+            return await self._store.call(call)
+        until_s = aio.now_s() + call.timeout_s
+        with self._listening(call.after) as waiter:
             await self._until_started(until_s)
             while True:
                 waiter.woken.clear()
-                entries = await self._read(after)
+                entries = (await self._store.call(call)).entries
                 if entries or waiter.reset or self._is_closed or not await _woken(waiter, until_s):
                     epoch = self._changes.clock.epoch if self._changes.clock is not None else ""
                     return Inboxes(epoch, waiter.reset, entries)
@@ -68,15 +69,6 @@ class InboxFeed:
         self._started.set()
         self._wake(self._waiters)
         await aio.end(self._reader)
-
-    async def _read(self, after: Mapping[str, str]) -> dict[str, list[InboxEntry]]:
-        names = list(after)
-        inboxes = await self._store.hosts.inboxes(names)
-        found = {
-            name: [one for one in entries if _number(one.entry_id) > _number(after[name])]
-            for name, entries in zip(names, inboxes, strict=True)
-        }
-        return {name: entries for name, entries in found.items() if entries}
 
     @contextlib.contextmanager
     def _listening(self, hosts: Collection[str]) -> Iterator[_Waiter]:
@@ -142,8 +134,3 @@ async def _woken(waiter: _Waiter, until_s: float) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _number(entry_id: str) -> tuple[int, int]:
-    ms, _, number = entry_id.partition("-")
-    return int(ms or 0), int(number or 0)

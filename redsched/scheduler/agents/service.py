@@ -1,10 +1,12 @@
-"""Calls of agents without access to the store. Each is a command of the store, after checks of what the host sends."""
+"""Run the calls of agents without access to the store, after checks of what the host sends."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from redsched import aio, origin
 from redsched.errors import ClaimState, InvalidRequest, Settling
-from redsched.model import MAX_ALTERNATES, AgentStamp, Claim, HostReport, Request
+from redsched.model import MAX_ALTERNATES, Claim, Request
 from redsched.model.limits import check_size
 from redsched.model.tokens import Token, is_newer
 from redsched.model.validation import check_name
@@ -12,18 +14,24 @@ from redsched.scheduler.agents.inbox_feed import InboxFeed
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.status.wording import raise_command
+from redsched.store.agent_calls import (
+    AgentCall,
+    AttestCall,
+    ClaimsCall,
+    ClaimTexts,
+    HeartbeatReplies,
+    HeartbeatsCall,
+    InboxesCall,
+    RaiseEpochCall,
+    ReportCall,
+    RestoreTextCall,
+    TextsCall,
+)
 from redsched.store.cell import CellStore
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import REQUEST, alternates_from, alternates_name, texts_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import (
-    AttestAnswer,
-    EndedPlacement,
-    Inboxes,
-    JournaledClaim,
-    ReportAnswer,
-    ScriptResult,
-)
+from redsched.store.codec.results import AttestAnswer, Inboxes, ReportAnswer, ScriptResult
 
 AHEAD_MS = 24 * 3600 * 1000
 """How far an epoch that a host has seen may be ahead of the store's clock, unless this process has seen it too."""
@@ -34,8 +42,8 @@ It doubles with each epoch that the caller starts, up to MAX_RAISE_PAUSE_S, unti
 """
 MAX_RAISE_PAUSE_S = 3600.0
 MAX_RAISES = 10_000
-PRIVATE = frozenset(("call_id",))
-"""Fields of claims that no host gets."""
+
+R = TypeVar("R")
 
 
 class AgentService:
@@ -47,6 +55,16 @@ class AgentService:
         self._feeds: dict[str, InboxFeed] = {}
         self._raised: dict[tuple[str, str], tuple[float, int]] = {}
         """By cell and caller: when it started an epoch last, and how many it has started."""
+        self._checked: Mapping[type[AgentCall[Any]], Callable[[CellStore, Any], Awaitable[Any]]] = {
+            ReportCall: self._report,
+            AttestCall: self._attest,
+            HeartbeatsCall: self._heartbeats,
+            RaiseEpochCall: self._raise_epoch,
+            InboxesCall: self._inboxes,
+            TextsCall: self._texts,
+            RestoreTextCall: self._restore_text,
+        }
+        """How calls are run that need more than the checks of their types."""
 
     def store(self, cell: str) -> CellStore:
         """Return the commands of a cell; '' is the only one. Raises NotFound, and InvalidRequest without a name."""
@@ -61,46 +79,46 @@ class AgentService:
         """The names of the cells."""
         return [cell.name for cell in self._cells]
 
-    async def report(self, report: HostReport, stamp: AgentStamp) -> ReportAnswer:
-        """Accept a host's report. Raises NotFound, and ClaimState: too many slots, or another cell has the name."""
-        cell = self._cells.named(report.cell)
-        refuse_too_many_columns(cell, report)
-        answer = await cell.store.hosts.report(report, stamp)
+    async def call(self, store: CellStore, call: AgentCall[R]) -> R:
+        """Return the reply of a cell to a call, after the checks that an agent with access to the store does not need.
+
+        Raises InvalidRequest, NotFound, ClaimState, Settling, and what the store's commands raise.
+        """
+        checked = self._checked.get(type(call))
+        reply: R = await (store.call(call) if checked is None else checked(store, call))
+        return reply
+
+    async def _report(self, store: CellStore, call: ReportCall) -> ReportAnswer:
+        """Accept a host's report. Raises ClaimState: too many slots, or another cell has the name."""
+        cell = self._cells.named(store.name)
+        refuse_too_many_columns(cell, call)
+        answer = await store.call(call)
         cell.updater.note_epoch(answer.epoch)
         return answer
 
-    async def attest(
-        self,
-        store: CellStore,
-        host: str,
-        epoch: str,
-        stamp: AgentStamp,
-        held: Sequence[JournaledClaim],
-        ended: Sequence[EndedPlacement],
-        lease_s: int,
-    ) -> AttestAnswer:
-        """Attest to an epoch with all claims that the host knows. Raises InvalidRequest, ClaimState as `report`."""
-        check_attested(held, ended, epoch)
-        answer = await store.hosts.attest(host, epoch, stamp, held, ended, lease_s)
+    async def _attest(self, store: CellStore, call: AttestCall) -> AttestAnswer:
+        """Attest to an epoch with all claims that the host knows. Raises InvalidRequest, ClaimState as `_report`."""
+        check_attested(call.held, call.ended, call.epoch)
+        answer = await store.call(call)
         self._cells.named(store.name).updater.note_epoch(answer.epoch)
         return answer
 
-    async def heartbeats(
-        self, store: CellStore, beats: Sequence[tuple[str, int, AgentStamp]]
-    ) -> dict[str, ScriptResult]:
-        """Renew the leases of hosts: name, lease_s and stamp of each. Returns the outcomes by host."""
-        answers = await aio.gather(store.hosts.heartbeat(host, lease_s, stamp) for host, lease_s, stamp in beats)
-        for answer in answers:
-            self._cells.named(store.name).updater.note_epoch(answer.epoch)
-        return {host: answer for (host, _, _), answer in zip(beats, answers, strict=True)}
+    async def _heartbeats(self, store: CellStore, call: HeartbeatsCall) -> HeartbeatReplies:
+        """Renew the leases of hosts."""
+        found = await store.call(call)
+        updater = self._cells.named(store.name).updater
+        for answer in found.hosts.values():
+            updater.note_epoch(answer.epoch)
+        return found
 
-    async def raise_epoch(self, store: CellStore, host: str, above: str) -> ScriptResult:
+    async def _raise_epoch(self, store: CellStore, call: RaiseEpochCall) -> ScriptResult:
         """Start a new epoch unless the current one is above `above`, which the host has seen.
 
         An epoch far in the future could be an invention of the host, unless this process has seen it in the cell too:
         the store's clock may have been wrong. Raises ClaimState for one that it has not seen, which the cell's status
         shows then, and Settling for a caller that has started another one lately.
         """
+        host, above = call.host, call.above
         clock, seen = await store.tick(), Token.parse(f"{above}.0")
         updater = self._cells.named(store.name).updater
         updater.note_epoch(clock.epoch)
@@ -117,7 +135,7 @@ class AgentService:
         is_needed = Token.parse(f"{clock.epoch}.0").epoch_ms <= seen.epoch_ms
         if is_needed and now_s < at_s + pause_s:
             raise Settling(f"host {host} or its token has started an epoch within the last {pause_s:g} s: try again")
-        answer = await store.raise_epoch(above)
+        answer = await store.call(call)
         if answer.outcome is Outcome.OK:
             self._note_raised(key, now_s)
         return answer
@@ -130,55 +148,41 @@ class AgentService:
 
     # -- inboxes
 
-    async def inboxes(self, store: CellStore, after: Mapping[str, str], timeout_s: float) -> Inboxes:
+    async def _inboxes(self, store: CellStore, call: InboxesCall) -> Inboxes:
         """Return the notifications of hosts after the entries `after`; wait up to `timeout_s` seconds for the first."""
         if store.name not in self._feeds:
             self._feeds[store.name] = InboxFeed(store, self._poll_s)
-        return await self._feeds[store.name].read(after, timeout_s)
+        return await self._feeds[store.name].read(call)
 
     async def close(self) -> None:
         """End all waits."""
         for feed in self._feeds.values():
             await feed.close()
 
-    # -- claims and texts
+    # -- texts
 
-    async def claims(self, store: CellStore, hosts: Collection[str], ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return by id the hashes of those of the claims that have a placement on one of these hosts."""
-        found = await store.claims.read(ids)
-        return {one: _shown(claim) for one, claim in found.items() if _is_on(claim, hosts)}
-
-    async def texts(self, store: CellStore, host: str, claim_id: str, names: Collection[str]) -> dict[str, str]:
+    async def _texts(self, store: CellStore, call: TextsCall) -> ClaimTexts:
         """Return texts that a claim refers to, by name; none if it is not, or no longer, on this host."""
-        claim = await _claim_on(store, host, claim_id)
+        claim = await _claim_on(store, call)
         known = texts_of(claim.claim_id, claim.raw) if claim is not None else ()
-        return await store.texts.read([name for name in known if name in names])
+        return await store.call(replace(call, names=tuple(name for name in known if name in call.names)))
 
-    async def restore_text(self, store: CellStore, host: str, claim_id: str, name: str, text: str) -> None:
+    async def _restore_text(self, store: CellStore, call: RestoreTextCall) -> None:
         """Restore a text that the store has lost, if a claim on this host refers to it.
 
         Raises InvalidRequest for a text that is not the one.
         """
-        claim = await _claim_on(store, host, claim_id)
-        if claim is None or name not in texts_of(claim.claim_id, claim.raw):
+        claim = await _claim_on(store, call)
+        if claim is None or call.name not in texts_of(claim.claim_id, claim.raw):
             return
-        _check_text(claim, name, text)
+        _check_text(claim, call.name, call.text)
         # A request is restored as often as hosts like: its text is the one with this digest. A list could be another.
-        if name != alternates_name(claim_id) or await store.texts.missing([name]):
-            await store.texts.restore(name, text)
+        if call.name != alternates_name(call.claim_id) or await store.texts.missing([call.name]):
+            await store.call(call)
 
 
-async def _claim_on(store: CellStore, host: str, claim_id: str) -> Claim | None:
-    claim = (await store.claims.read([claim_id])).get(claim_id)
-    return claim if claim is not None and _is_on(claim, [host]) else None
-
-
-def _is_on(claim: Claim, hosts: Collection[str]) -> bool:
-    return any(one.host in hosts for one in claim.placements)
-
-
-def _shown(claim: Claim) -> dict[str, str]:
-    return {name: value for name, value in claim.raw.items() if name not in PRIVATE}
+async def _claim_on(store: CellStore, call: TextsCall | RestoreTextCall) -> Claim | None:
+    return (await store.call(ClaimsCall((call.host,), (call.claim_id,)))).get(call.claim_id)
 
 
 def _check_text(claim: Claim, name: str, text: str) -> None:

@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
-from redsched.model.types import GivenHost, GivenName, GivenToken
+from redsched.model.types import GivenEntryId, GivenHost, GivenLeaseS, GivenName, GivenToken
 from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import CapacityBy, EventFilter
 from redsched.scheduler.queries import ME
-from redsched.schema.types import GivenLeaseS, Strict
+from redsched.schema.types import Strict
 
 MAX_VALUES = 100
 EVENT_NAMES = ("claim", "project", "host", "kind", "actor", "request_id")
@@ -193,9 +193,13 @@ class ExplainQuery(Strict):
 class InboxQuery(Strict):
     """The position to read an inbox from."""
 
-    after: Annotated[
-        str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The `entry_id` of the last entry read.")
-    ] = ""
+    after: Annotated[GivenEntryId, Field(description="The `entry_id` of the last entry read.")] = ""
+
+
+class CellQuery(Strict):
+    """The cell of the hosts."""
+
+    cell: Annotated[GivenName | Literal[""], Field(description="The hosts' cell. Empty: the only one.")] = ""
 
 
 class UsageQuery(Strict):

@@ -10,10 +10,18 @@ from pydantic_core import from_json
 from redsched.model import MAX_CLASSES, MAX_HOST_CLAIMS, AgentStamp, Claim, HostReport
 from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
-from redsched.model.types import read_as
+from redsched.model.types import (
+    GivenCounted,
+    GivenEpoch,
+    GivenLeaseS,
+    GivenNeed,
+    GivenSlot,
+    GivenTopology,
+    read_as,
+)
 from redsched.model.validation import check_name
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema.types import GivenCounted, GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
+from redsched.schema.types import Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
 
 PLAIN_BYTES = 64 * 1024

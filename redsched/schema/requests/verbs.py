@@ -6,9 +6,9 @@ from pydantic import ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadline
 from redsched.model.request_fields import QUEUE_TIMEOUT
-from redsched.model.types import Amount, GivenHost, GivenToken, ResourceClass
+from redsched.model.types import Amount, GivenHost, GivenLeaseS, GivenSlot, GivenToken, ResourceClass
 from redsched.model.validation import MAX_STATUS_REASON
-from redsched.schema.types import GivenLeaseS, GivenSlot, Strict
+from redsched.schema.types import Strict
 
 QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description=QUEUE_TIMEOUT)]
 

@@ -8,19 +8,6 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.schema.responses.agents import (
-        AgentAnswer,
-        AttestedAnswer,
-        ClaimIdsAnswer,
-        DevicesAnswer,
-        HeartbeatsAnswer,
-        HeldClaimsAnswer,
-        InboxesAnswer,
-        OutcomeAnswer,
-        ReportedAnswer,
-        TextNamesAnswer,
-        TextsAnswer,
-    )
     from redsched.schema.responses.claims import (
         EndingAnswer,
     )
@@ -28,8 +15,6 @@ if TYPE_CHECKING:
         AcceptedAnswer,
         HeartbeatAnswer,
         InboxAnswer,
-        InboxEntryAnswer,
-        ReportAnswer,
     )
     from redsched.schema.responses.problems import (
         FailedAttempt,
@@ -54,11 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AboutAnswer",
     "AcceptedAnswer",
-    "AgentAnswer",
-    "AttestedAnswer",
     "ChangeAnswer",
-    "ClaimIdsAnswer",
-    "DevicesAnswer",
     "EndingAnswer",
     "EventAnswer",
     "EventsAnswer",
@@ -66,22 +47,13 @@ __all__ = [
     "FieldError",
     "HealthAnswer",
     "HeartbeatAnswer",
-    "HeartbeatsAnswer",
-    "HeldClaimsAnswer",
     "InboxAnswer",
-    "InboxEntryAnswer",
-    "InboxesAnswer",
     "InvalidProblem",
     "NoValidHostProblem",
     "NotConfirmedProblem",
-    "OutcomeAnswer",
     "Problem",
     "QuotaProblem",
     "ReadyAnswer",
-    "ReportAnswer",
-    "ReportedAnswer",
-    "TextNamesAnswer",
-    "TextsAnswer",
 ]
 
 

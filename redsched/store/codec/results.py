@@ -18,18 +18,18 @@ from redsched.model import (
 )
 from redsched.model.record import record
 from redsched.model.types import Body, GivenName, GivenToken, read_as
-from redsched.origin import UNKNOWN, Origin
+from redsched.origin import Origin
 from redsched.store.codec.outcomes import Outcome
 
 
 @record
 class ScriptResult:
-    """An outcome, its epoch and the store's time (Unix, ms). `facts` are the further values of the reply."""
+    """An outcome, its epoch and the store's time (Unix, ms). `facts`, in JSON `details`, depend on call and outcome."""
 
     outcome: Outcome
     epoch: str
     now_ms: int
-    facts: tuple[str, ...] = ()
+    facts: Annotated[tuple[str, ...], Field(serialization_alias="details", validation_alias="details")] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,16 +288,21 @@ class ClaimAnswer:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A notification for a host's agent. `op` is claim, resize or end; the token may be older than `epoch`."""
+    """A notification for a host's agent: a claim to start, resize or end. The token may be older than `epoch`."""
 
     entry_id: str
     number: int
     epoch: str
-    op: str
+    op: Annotated[str, Field(json_schema_extra={"enum": ["claim", "resize", "end"]})]
     claim_id: str
     token: str
-    origin: Origin = UNKNOWN
-    """Who caused it."""
+    actor: Annotated[str, Field(description="Who caused it; empty if not known.")] = ""
+    request_id: Annotated[str, Field(description="The request that caused it, likewise.")] = ""
+
+    @property
+    def origin(self) -> Origin:
+        """Who caused it, and in which request."""
+        return Origin(self.actor, self.request_id)
 
 
 @record
@@ -383,8 +388,8 @@ class AuditedHost:
 
 @dataclass(frozen=True, slots=True)
 class Inboxes:
-    """The notifications of hosts, and the cell's epoch, '' if it has none. `reset`: some may have been missed."""
+    """The notifications of hosts that have any, by host."""
 
-    epoch: str
-    reset: bool
+    epoch: Annotated[str, Field(description="The cell's epoch; empty if the call did not wait.")]
+    reset: Annotated[bool, Field(description="Whether changes may have been missed: look at everything.")]
     entries: Mapping[str, Sequence[InboxEntry]]

@@ -6,7 +6,6 @@ from itertools import chain
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
 from redsched.model.validation import parse_int
-from redsched.origin import Origin
 from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import DEVICE, DRAINING_FIELDS, attribute_fields, draining_of, host_fields
 from redsched.store.codec.outcomes import Outcome
@@ -295,9 +294,9 @@ class HostCommands:
 
 
 def _inbox_entry(entry_id: str, fields: Mapping[str, str]) -> InboxEntry:
-    caused_by = Origin(fields.get("actor", ""), fields.get("request_id", ""))
+    caused_by = (fields.get("actor", ""), fields.get("request_id", ""))
     number, epoch, op = int(fields["number"]), fields["epoch"], fields["op"]
-    return InboxEntry(entry_id, number, epoch, op, fields["claim"], fields["token"], caused_by)
+    return InboxEntry(entry_id, number, epoch, op, fields["claim"], fields["token"], *caused_by)
 
 
 def _held_entry(claim: JournaledClaim) -> tuple[str | int, ...]:

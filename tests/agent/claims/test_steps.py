@@ -5,7 +5,7 @@ import dataclasses
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
@@ -19,16 +19,16 @@ from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
-from redsched.agent.store_link import StoreCellLink
 from redsched.aio import end
 from redsched.model import Claim, ClaimStatus, EndReason, HostReport, Inventory, Placement, Pool
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
+from redsched.store.cell import CellCall, CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from tests.agent.conftest import H1, LEASE_S, held_work
 from tests.support.waiting import wait_until
 
+R = TypeVar("R")
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
 WORK = held_work("a", f"{E1}.7", {"VCPU": 2})
 
@@ -45,6 +45,9 @@ class ScriptedCell:
         self.claims = self.hosts = self
         self.stored: dict[str, Claim] = {}
         self.objects: list[tuple[str, Sequence[str]]] = []
+
+    async def call(self, call: CellCall[R], objects: Sequence[str] = ()) -> R:
+        return await call.run(cast(CellStore, self), objects)
 
     async def read(self, _: object) -> dict[str, Claim]:
         return self.stored
@@ -80,7 +83,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.journal = open_journal(folder / "j.sqlite")
         self.scripted, self.hook, self.closed = ScriptedCell(), NotedHook(), 0
-        cell = StoreCellLink(cast(CellStore, self.scripted))
+        cell = cast(CellStore, self.scripted)
         settings = Settings(lease_s=LEASE_S)
         self.host = Host(
             cell,

@@ -1,8 +1,11 @@
 """Requests to an API that a test plays: problems become the errors that the agent's loops know."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +14,7 @@ from redsched import aio
 from redsched.agent.backoff import AgentRefused
 from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.heartbeats import HeartbeatBatcher
-from redsched.agent.rest.link import RestCellLink
+from redsched.agent.rest.link import RestCell, RestLink
 from redsched.errors import (
     ClaimState,
     InvalidRequest,
@@ -22,11 +25,24 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from redsched.model import AgentStamp
+from redsched.model import MAX_HOST_CLAIMS, AgentStamp
+from redsched.model.limits import MAX_REASON
 from redsched.rest.endpoint import TokenFile
 from redsched.settings import Settings
+from redsched.store.agent_calls import (
+    AgentCall,
+    AttestCall,
+    Beat,
+    ClaimsCall,
+    FailCall,
+    HeartbeatReplies,
+    HeartbeatsCall,
+    RenewCall,
+    ResizedCall,
+    RestoreTextCall,
+)
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.results import EndedPlacement, ScriptResult
 from tests.auth.parts import write
 from tests.support.waiting import wait_until
 
@@ -60,7 +76,7 @@ async def test_closing_ends_every_connection_though_it_is_cancelled_again() -> N
 
     async def use(url: str) -> None:
         async with ApiClient.connect(Settings(api=url)) as client:
-            await aio.gather(client.call("GET", path) for path in ("/a", "/b"))
+            await aio.gather(client.call(name, b"{}", "c1") for name in ("accept", "renew"))
             opened.set()
             await asyncio.Event().wait()
 
@@ -92,7 +108,7 @@ async def test_closing_ends_every_connection_though_it_is_cancelled_again() -> N
 )
 async def test_problems_are_the_errors_of_the_store(status: int, kind: str, error: type[RedschedError]) -> None:
     with pytest.raises(error) as raised:
-        await client_of(problem(status, kind)).call("POST", "/v1/agent/claims", {})
+        await client_of(problem(status, kind)).call("claims", b"{}", "c1")
     assert type(raised.value) is error
 
 
@@ -109,10 +125,15 @@ async def test_a_missing_token_is_named_by_its_setting() -> None:
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'"x"'])
 async def test_what_is_no_redsched_is_an_outage(content: bytes) -> None:
+    client = client_of(lambda _: httpx.Response(200, content=content))
     with pytest.raises(StoreUnavailable, match="is not redsched"):
-        await client_of(lambda _: httpx.Response(200, content=content)).call("GET", "/v1/agent")
+        await client.first()
+    calls: tuple[AgentCall[Any], ...] = (RenewCall("h1", "a", "1-a.1", 30), ClaimsCall(("h1",), ("a",)))
+    for call in (*calls, RestoreTextCall("h1", "a", "b", "c")):
+        with pytest.raises(StoreUnavailable, match="is not redsched"):
+            await RestCell(client, "c1").call(call)
     with pytest.raises(StoreUnavailable, match="502"):
-        await client_of(lambda _: httpx.Response(502, content=content)).call("GET", "/v1/agent")
+        await client_of(lambda _: httpx.Response(502, content=content)).first()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +154,7 @@ async def test_a_lost_reply_is_told_from_a_call_that_was_never_sent(
         raise failure
 
     with pytest.raises(error) as raised:
-        await client_of(fail).call("POST", "/v1/agent/claims", {})
+        await client_of(fail).call("claims", b"{}", "c1")
     assert type(raised.value) is error
 
 
@@ -147,7 +168,7 @@ async def test_the_token_is_sent_in_the_header_and_nowhere_else(tmp_path: Path) 
         return httpx.Response(401, json={"type": "/problems/unauthenticated", "detail": "why"})
 
     with pytest.raises(StoreUnavailable) as raised:
-        await client_of(reply, str(path)).call("POST", "/v1/agent/claims", {"hosts": []}, [("cell", "c1")])
+        await client_of(reply, str(path)).call("claims", b"{}", "c1")
     assert seen[0].headers["authorization"] == "Bearer rst_a_secret"
     assert "secret" not in str(seen[0].url)
     assert "secret" not in str(raised.value)
@@ -156,19 +177,65 @@ async def test_the_token_is_sent_in_the_header_and_nowhere_else(tmp_path: Path) 
 async def test_heartbeats_that_are_due_together_are_one_request() -> None:
     sent = list[list[str]]()
 
-    async def send(beats: Mapping[str, object]) -> Mapping[str, ScriptResult]:
-        sent.append(sorted(beats))
-        return {host: ScriptResult(Outcome.OK, "1-a", 1) for host in beats if host != "h2"}
+    async def send(call: HeartbeatsCall) -> HeartbeatReplies:
+        sent.append(sorted(call.hosts))
+        return HeartbeatReplies({host: ScriptResult(Outcome.OK, "1-a", 1) for host in call.hosts if host != "h2"})
 
-    batcher, stamp = HeartbeatBatcher(send), AgentStamp("j", "n", 1)
-    results = await aio.gather(batcher.beat(host, 30, stamp) for host in ("h1", "h3"))
-    assert [one.outcome for one in results] == [Outcome.OK, Outcome.OK]
+    def beat(host: str) -> HeartbeatsCall:
+        return HeartbeatsCall({host: Beat(30, AgentStamp("j", "n", 1))})
+
+    batcher = HeartbeatBatcher(send)
+    results = await aio.gather(batcher.send(beat(host)) for host in ("h1", "h3"))
+    assert [one.hosts.keys() for one in results] == [{"h1"}, {"h3"}]
     with pytest.raises(StoreUnavailable, match="lacks host h2"):
-        await batcher.beat("h2", 30, stamp)
+        await batcher.send(beat("h2"))
     assert sent == [["h1", "h3"], ["h2"]]
 
 
 async def test_a_claim_that_has_left_the_host_is_not_in_the_reply() -> None:
-    link = RestCellLink(client_of(lambda _: httpx.Response(200, json={"claims": {}})), "c1")
-    assert await link.claims(["h1"], ["a"]) == {}
-    assert await link.claims(["h1"], []) == {}
+    cell = RestCell(client_of(lambda _: httpx.Response(200, json={"claims": {}})), "c1")
+    assert await cell.call(ClaimsCall(("h1",), ("a",))) == {}
+
+
+async def test_a_call_sends_no_more_than_the_api_takes() -> None:
+    """The newest of the ended placements, and the beginning of a reason."""
+    sent = list[Any]()
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        return httpx.Response(200, json={"outcome": "OK", "epoch": "1-a", "now_ms": 1, "details": []})
+
+    cell, stamp = RestCell(client_of(reply), "c1"), AgentStamp("j", "n", 1)
+    await cell.call(FailCall("h1", "a", "1-a.1", "x" * (MAX_REASON + 1), is_gone=True))
+    ended = tuple(EndedPlacement("a", f"1-a.{number}") for number in range(MAX_HOST_CLAIMS + 1))
+    await cell.call(AttestCall("h1", "1-a", stamp, (), ended))
+    assert (len(sent[0]["reason"]), len(sent[1]["ended"])) == (MAX_REASON, MAX_HOST_CLAIMS)
+    assert sent[1]["ended"][-1]["token"] == ended[-1].token
+
+
+async def test_names_of_keys_are_not_sent() -> None:
+    """What counts a claim is for the store alone: the API takes no names of keys from a host."""
+    sent = list[httpx.Request]()
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"outcome": "OK", "epoch": "1-a", "now_ms": 1, "details": []})
+
+    await RestCell(client_of(reply), "c1").call(ResizedCall("h1", "a", "1-a.1", {"VCPU": 1}), ["server-group:web"])
+    assert b"server-group" not in sent[0].content
+
+
+async def test_an_api_that_does_not_relay_the_calls_is_said_to_be_of_another_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That of the release before has routes of their own for them: agents are upgraded after it."""
+    client = client_of(lambda _: httpx.Response(200, json={"cells": ["c1"]}))
+
+    @asynccontextmanager
+    async def connect(*_: object) -> AsyncIterator[ApiClient]:
+        yield client
+
+    monkeypatch.setattr(ApiClient, "connect", connect)
+    with pytest.raises(StoreUnavailable, match="upgrade the API first"):
+        async with RestLink.connect(Settings(api="http://api"), ["c1"]):
+            pass

@@ -62,11 +62,21 @@ async def test_what_only_the_body_shows_is_named_too(api: Callers) -> None:
     assert (one["event"], one["host"], one["token"]) == ("agent_refused", "h1", "of-h1")
 
 
+async def test_a_refused_call_is_named_by_the_host_that_the_agent_says_it_is_of(api: Callers) -> None:
+    """The host is in the body, which the gate does not read."""
+    headers = [*bearer("of-h1"), ("User-Agent", "redsched-agent (h1)")]
+    with capture_logs() as logged:
+        body = {"hosts": ["h2"]}
+        assert (await api.client.post("/v1/agent/calls/claim-ids", headers=headers, json=body)).status_code == 403
+    (one,) = logged
+    assert (one["event"], one["host"], one["token"]) == ("agent_refused", "h1", "of-h1")
+
+
 @pytest.mark.parametrize(
     ("path", "name", "host"),
     [
         ("/v1/agent", "redsched-agent (gpu-1)", "gpu-1"),
-        ("/v1/agent/heartbeats", "redsched-agent (gpu-1 and 3 more)", "gpu-1"),
+        ("/v1/agent/calls/heartbeats", "redsched-agent (gpu-1 and 3 more)", "gpu-1"),
         ("/v1/agent", "", None),
         ("/v1/hosts/gpu-1/heartbeat", "curl", "gpu-1"),
     ],

@@ -37,9 +37,9 @@ async def test_a_new_host_cannot_attest_to_a_claim_on_another_one(
     forged = later(victim["token"])
     record = {"digest": digest, "project": "db", "claimed_at_ms": str(victim["claimed_at_ms"]), "amount.VCPU": "1"}
     held = {"id": "db-1", "token": forged, "state": "active", "record": {k: v for k, v in record.items() if v}}
-    answer = await api.done("of-h1", "PUT", "/v1/agent/hosts/h1/report", json=NEW)
-    body = {"epoch": answer["epoch"], "agent": AGENT, "held": [held]}
-    answer = await api.done("of-h1", "POST", "/v1/agent/hosts/h1/attest", json=body)
+    answer = await api.done("of-h1", "POST", "/v1/agent/calls/report", json={**NEW, "name": "h1"})
+    body = {"host": "h1", "epoch": answer["epoch"], "agent": AGENT, "held": [held]}
+    answer = await api.done("of-h1", "POST", "/v1/agent/calls/attest", json=body)
     assert (answer["outcome"], answer["drop"]) == ("OK", [forged])
     assert await api.done("operator", "GET", "/v1/claims/db-1") == victim
 
@@ -94,10 +94,8 @@ async def test_local_work_does_not_hide_or_end_a_claim_with_its_id_in_another_ce
     asked = {"resources": {"VCPU": 1}, "project": "db", "hosts": ["h1"], "lease_s": 3600}
     [made] = (await two_cells.done("operator", "POST", "/v1/selections", json=asked))["selections"]
     path = f"/v1/claims/{made['claim_id']}"
-    local = {"amounts": {"VCPU": 1}, "project": "web"}
-    found = await two_cells.done(
-        "of-h2", "PUT", f"/v1/agent/hosts/h2{path.removeprefix('/v1')}/local?cell=c2", json=local
-    )
+    local = {"host": "h2", "claim_id": made["claim_id"], "amounts": {"VCPU": 1}, "project": "web"}
+    found = await two_cells.done("of-h2", "POST", "/v1/agent/calls/local?cell=c2", json=local)
     assert found["outcome"] == "OK"
     for who in ("db", "operator"):
         claim = await two_cells.done(who, "GET", path)

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from redsched.api.openapi import models
 from redsched.model.record import adapter
 from redsched.schema import examples
+from redsched.schema.former_agent_calls import FORMER
 from tests.api.parts import check_problem, put_host
 from tests.support.openapi import openapi_document
 
@@ -72,6 +73,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/hosts/{host}/heartbeat",
         "GET /v1/hosts/{host}/inbox",
         "GET /v1/agent",
+        "POST /v1/agent/calls/{name}",
         "POST /v1/agent/heartbeats",
         "POST /v1/agent/inboxes",
         "POST /v1/agent/claim-ids",
@@ -173,8 +175,13 @@ def test_every_body_and_answer_has_examples_that_its_schema_allows(path: str, me
 
 
 def test_there_is_no_example_of_an_answer_that_no_route_gives() -> None:
-    names = {content["schema"]["$ref"].rpartition("/")[2] for one in OPERATIONS for content in of_json(*one)}
+    names = {content["schema"].get("$ref", "").rpartition("/")[2] for one in OPERATIONS for content in of_json(*one)}
     assert examples.ANSWERS.keys() <= names
+
+
+def test_the_routes_of_earlier_agents_are_deprecated_and_no_others() -> None:
+    found = {(method.upper(), path) for path, method in OPERATIONS if DOCUMENT["paths"][path][method].get("deprecated")}
+    assert found == {(one.method, one.path) for one in FORMER}
 
 
 async def test_v1_says_what_it_is(api: httpx.AsyncClient) -> None:
@@ -214,7 +221,8 @@ async def test_every_example_works(
     """It is sent to an API with a host that has reported the example of a report."""
     report = next(value for of, how, _, _, value in EXAMPLES if of == "/v1/hosts/{host}/report" and how == "put")
     await put_host(empty_api, "h17", **{"lease_s": 3600, **report})
-    target = path.replace("{host}", "h17").replace("{name}", "licensed").replace("{project}", "web")
+    own = name if path.startswith("/v1/agent") else "licensed"
+    target = path.replace("{host}", "h17").replace("{name}", own).replace("{project}", "web")
     answer = await empty_api.request(method, target, json=example, headers={"Content-Type": media_type})
     assert answer.is_success, answer.text
 

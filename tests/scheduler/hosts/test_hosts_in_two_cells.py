@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from redsched.errors import ClaimState, NotFound, StoreUnavailable
-from redsched.model import HostReport, HostStatus, Inventory, SharedPool
+from redsched.model import AgentStamp, HostReport, HostStatus, Inventory, SharedPool
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.import_ import import_cell, import_declared
 from redsched.settings import Settings
+from redsched.store.agent_calls import ReportCall
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import CELLS, Kind
 from redsched.store.codec.outcomes import Outcome
@@ -145,7 +146,7 @@ async def test_an_attestation_in_another_cell_is_refused(scheduler: Scheduler) -
     with pytest.raises(ClaimState, match="host h1 is in cell c1"):
         await c2.hosts.attest("h1", "")
     with pytest.raises(ClaimState, match="host h1 is in cell c1"):
-        await scheduler.agents.report(report_in("c2"), None)  # type: ignore[arg-type]
+        await scheduler.agents.call(c2, ReportCall.of(report_in("c2"), AgentStamp("j", "n", 1)))
     assert (await c1.hosts.attest("h1", "")).outcome is Outcome.ALREADY_DONE
 
 

@@ -13,6 +13,7 @@ from redsched.cli.groups import load
 from redsched.errors import RedschedError
 from redsched.model import Request
 from redsched.model.record import adapter
+from redsched.store.agent_calls import CALLS
 from tests.support.openapi import openapi_document
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -30,6 +31,10 @@ def test_every_route_is_documented_and_no_other() -> None:
     paths: dict[str, dict[str, Any]] = openapi_document()["paths"]
     routes = {f"{method.upper()} {path}" for path, verbs in paths.items() for method in verbs if method in METHODS}
     assert routes == rows(r"[A-Z]+ /.*", REST)
+
+
+def test_every_call_of_agents_is_documented_and_no_other() -> None:
+    assert rows(r"[a-z-]+", REST.split("## Calls of agents")[1].split("\n## ")[0]) == CALLS.keys()
 
 
 def problems(error: type[RedschedError] = RedschedError) -> Iterator[str]:

@@ -12,8 +12,8 @@ from redsched.store.commands.base import CHUNK, CellClient
 
 NOTE_MS = 3600 * 1000
 """How long a note is kept, unless an audit finds that a claim still has its placement."""
-LINGER_S = 0.02
-"""How long a note waits for others: a round trip for each takes a tenth of the time of a claim."""
+LINGER_S = 0.05
+"""How long a note waits for others: a round trip for each would take a third of the processor time of a selection."""
 MOST_WAITING = 2_000
 """The most notes that wait while the store does not reply. Further ones are left out."""
 CLOSE_S = 1.0

@@ -209,7 +209,8 @@ async def test_nobody_waits_for_a_note(clean_store: str) -> None:
         assert (await decision_of(scheduler)).token == found.token
 
 
-async def test_the_end_of_the_process_waits_for_notes(clean_store: str) -> None:
+async def test_the_end_of_the_process_waits_for_notes(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes_module, "LINGER_S", 3600)
     async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
         await scheduler.init()
         await report_all(scheduler, [report_of("h1", VCPU=8)])
@@ -244,6 +245,16 @@ async def test_the_note_of_a_placement_is_not_shown_for_the_next_one(scheduler: 
     now = await scheduler.claims.get("mine")
     assert (now.token, now.decision) == (again.token, None)
     assert await cell.store.texts.get(f"decision:{found.token}")
+
+
+async def test_a_resize_leaves_the_note_of_the_placement(clean_store: str) -> None:
+    """It gives the placement another token. The note is under the first."""
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        before = await decision_of(work.scheduler)
+        resized = await work.scheduler.claims.resize("mine", claim.token, {}, {"VCPU": 1})
+        assert resized.token != claim.token
+        assert await decision_of(work.scheduler) == before
 
 
 async def test_a_move_that_fails_leaves_the_note_of_the_placement_that_stays(clean_store: str) -> None:

@@ -68,6 +68,7 @@ class _Failover(_OfSeveral):
 
     async def start(self) -> None:
         """Cut the link."""
+        await self.several.have_copy(self.cell)
         old = await self.led()
         self.several.cut_replication(self.cell)
         self._old = old
@@ -107,6 +108,7 @@ class SlowPrimary(_OfSeveral):
 
     async def start(self) -> None:
         """Freeze it."""
+        await self.several.have_copy(self.cell)
         await self.take_leave()
         self._old = await self.led()
         pause(self._old)

@@ -67,6 +67,20 @@ class Several(Site):
         await self.bring_back()
         await wait_until(lambda: self._could_fail_over(tag), SPARE_S, f"a server that could take over {tag}")
 
+    async def have_copy(self, tag: str) -> None:
+        """Wait until a replica gets the writes of a tag, where claims wait for one. Raises AssertionError after SPARE_S.
+
+        A claim that is on two servers survives the loss of one. A server that was killed has what its disk had: until
+        it has the data of the new primary, the loss of that one would be the second.
+        """
+        if self.loses_nothing:
+            await wait_until(lambda: self._has_copy(tag), SPARE_S, f"a replica that has the data of {tag}")
+
+    def _has_copy(self, tag: str) -> bool:
+        with suppress(redis.ConnectionError):
+            return any(one.linked() for one in self.shard(tag))
+        return False
+
     def _could_fail_over(self, tag: str) -> bool:
         with suppress(redis.ConnectionError):
             return self.has_spare(tag)

@@ -248,7 +248,7 @@ def stamp(number: int, journal: str = "journal", nonce: str = "nonce") -> AgentS
 
 
 async def new_epoch(cell: CellStore) -> str:
-    """Make the store start an epoch above the present one, unless a scheduler that runs does that meanwhile."""
+    """Return an epoch above the present one, once the store is in it. A scheduler that runs may have started it."""
     answer = await cell.raise_epoch((await cell.tick()).epoch)
     assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
     return answer.epoch

@@ -76,7 +76,7 @@ class Weigher:
         return value if isinstance(times, float) and times == 1.0 else times * value
 
 
-NEAR = 0.05
+NEAR = 0.03
 """The part of a weigher's range by which hosts may differ and be equally good, if the weigher is by degree."""
 
 LOWEST = float(np.finfo(np.float64).min)

@@ -10,7 +10,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from redsched.api import openapi, problems
+from redsched.api import openapi, operations, problems
 from redsched.api.access.changes import ClaimProjects
 from redsched.api.access.gate import Gate
 from redsched.api.access.in_progress import InProgress
@@ -44,19 +44,17 @@ from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
 
+HANDLERS = (selections, claims, hosts, declared, quotas, plans, events, service)
+"""The modules that have registered the handlers of operations."""
+BUSIEST = ("selections", "claims")
 # The busiest first: routes are matched in order.
 ROUTERS = (
-    selections.router,
-    claims.router,
+    operations.router(lambda route: route.tag in BUSIEST),
     agents.router,
     former_agents.router,
     reports.router,
-    hosts.router,
-    declared.router,
-    quotas.router,
-    plans.router,
+    operations.router(lambda route: route.tag not in BUSIEST),
     changes.router,
-    events.router,
     service.router,
     dashboard.router,
 )

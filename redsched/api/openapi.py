@@ -44,20 +44,13 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from redsched.model import AcceptedClaim, Aggregate, Quota, Request, ServerGroup
+from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.record import adapter
-from redsched.model.records.bulk import BulkPage
-from redsched.model.records.capacity import Capacity
-from redsched.model.records.declared import Usage
-from redsched.model.records.explanations import Explanation
-from redsched.model.records.hosts import DrainProgress
-from redsched.model.records.plans import AddingPlan, Applied, CapacityPlan, LeavingPlan, RebalancePlan
-from redsched.model.records.selections import Selections
-from redsched.model.records.status import StatusReport
+from redsched.operations.table import BY_ROUTE
 from redsched.scheduler.results import ReportResult
 from redsched.schema import examples, requests, responses
 from redsched.schema.agent_calls import REPLIES, AgentReply, AnyCall
-from redsched.schema.pages import PAGES
+from redsched.schema.pages import PageOf
 from redsched.schema.requests import declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 from redsched.store.agent_calls import CALLS, AgentApi
@@ -173,32 +166,13 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-RECORDS: tuple[Any, ...] = (
-    AcceptedClaim,
-    AddingPlan,
-    Applied,
-    BulkPage,
-    Capacity,
-    CapacityPlan,
-    DrainProgress,
-    Explanation,
-    LeavingPlan,
-    RebalancePlan,
-    ReportResult,
-    Selections,
-    StatusReport,
-    Usage,
-    *(one.record for one in PAGES),
-)
-"""What routes answer with as it is."""
-
-
 def models() -> list[tuple[Any, JsonSchemaMode]]:
     """Return what the document describes: what requests are read as, and what responses are written from."""
     found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
-    shown = [*(getattr(responses, name) for name in responses.__all__), *RECORDS, *(one.type for one in PAGES)]
-    shown += [AgentApi, AgentReply, *REPLIES]
+    answers = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values() if one is not None}
+    records = [ReportResult, *(one.type if isinstance(one, PageOf) else one for one in answers)]
+    shown = [*(getattr(responses, name) for name in responses.__all__), *records, AgentApi, AgentReply, *REPLIES]
     read: JsonSchemaMode = "validation"
     return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *bodies)] + [
         (one, "serialization") for one in shown

@@ -34,13 +34,9 @@ def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, 
     return Response(to_json(content), status, headers, "application/json")
 
 
-def created(
-    content: Mapping[str, Any], location: str, new: bool = True, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return 201 with a `Location` for a new resource, 200 for one that already existed."""
-    if not new:
-        return answer(content, 200, headers)
-    return answer(content, 201, {"Location": location, **(headers or {})})
+def created(record: Any, location: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a new resource as a JSON response: 201 with its `Location`."""
+    return answered(record, 201, {"Location": location, **(headers or {})})
 
 
 def accepted(content: Mapping[str, Any], watch: str) -> Response:

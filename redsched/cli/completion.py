@@ -26,12 +26,14 @@ MAX_NAMES = 1000
 HOSTS_AT_ONCE = 500
 """The most hosts whose claims are read in one round trip."""
 
+NAME_FIELDS = {"claims": "claim_id", "quotas": "project"}
+"""The fields with the names of objects, by their group of operations; `name` for all others."""
 Read = Callable[["CellStore"], AsyncIterator[Iterable[str]]]
 Complete = Callable[[typer.Context, str], list[str]]
 
 
 def _completion(read: Read, names: str) -> Complete:
-    """Return typer's callback for the names that start with the typed text. `names`: see `remote.names`."""
+    """Return typer's callback for the names that start with the typed text. `names`: their group of operations."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         found: set[str] = set()
@@ -64,11 +66,10 @@ async def _stored(settings: Settings, read: Read) -> AsyncIterator[Iterable[str]
 
 async def _remote(settings: Settings, names: str) -> AsyncIterator[Iterable[str]]:
     from redsched.cli.fleet import opened_remote
-    from redsched.cli.remote.names import names_of
 
     async with opened_remote(settings) as remote:
-        async for name in names_of(remote, names):
-            yield (name,)
+        async for one in getattr(remote, names).list(limit=MAX_NAMES):
+            yield (getattr(one, NAME_FIELDS.get(names, "name")),)
 
 
 async def _hosts(cell: "CellStore") -> AsyncIterator[Iterable[str]]:

@@ -9,11 +9,11 @@ from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 
 if TYPE_CHECKING:
-    from redsched.cli.remote import RemoteFleet
+    from redsched.client import AsyncClient
     from redsched.scheduler import Scheduler
 
-Fleet: TypeAlias = "Scheduler | RemoteFleet"
-"""What a command works on. Both take the same calls and return the same results."""
+Fleet: TypeAlias = "Scheduler | AsyncClient"
+"""What a command works on. Both have the operations of `redsched.operations`."""
 
 RETRY_S = 2.0
 """How long a command tries again to reach an API: a person waits, and can try again."""
@@ -63,10 +63,9 @@ async def opened(
 
 
 @asynccontextmanager
-async def opened_remote(settings: Settings) -> "AsyncIterator[RemoteFleet]":
+async def opened_remote(settings: Settings) -> "AsyncIterator[AsyncClient]":
     """Open the fleet over the API of settings."""
-    from redsched.cli.remote import RemoteFleet
-    from redsched.cli.remote.refusals import in_words_of_commands
+    from redsched.cli.refusals import in_words_of_commands
     from redsched.client import AsyncClient
     from redsched.rest.endpoint import checked_url
 
@@ -82,6 +81,6 @@ async def opened_remote(settings: Settings) -> "AsyncIterator[RemoteFleet]":
         insecure=settings.api_insecure,
         retry_s=RETRY_S,
     )
-    async with RemoteFleet.connect(client) as remote:
+    async with client:
         with in_words_of_commands(settings):
-            yield remote
+            yield client

@@ -34,7 +34,7 @@ async def select(fleet: Fleet, request: Request) -> "Selections":
             waits = f"redsched: waiting up to {request.queue_timeout_s} s for room: {error.detail}"
             print(waits, file=sys.stderr, flush=True)
     try:
-        return await fleet.select(request)
+        return await (fleet.select(request) if request.claim else fleet.dry_run(request))
     except NoValidHost as error:
         kept = [] if SAID in error.detail else await _kept(fleet, error.facts)
         found = [*kept, *await closed(fleet, request.hosts)]

@@ -17,10 +17,10 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.cli import completion
 from redsched.errors import ClaimState, InvalidRequest, NotFound
+from redsched.model.filters import ME
 from redsched.model.unique_keys import DuplicateKey, loads
 from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name, check_owner
-from redsched.scheduler.queries import ME
 from redsched.schema.parsing import Model, parse
 
 Many = list[str]

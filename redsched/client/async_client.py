@@ -1,83 +1,37 @@
-"""The client for asyncio. Its methods are those of the table in `calls.py`."""
+"""The client for asyncio."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from redsched import aio
-from redsched.client import calls, operator_calls
-from redsched.client.base import BaseClient
-from redsched.client.call_parts import Pages
+from redsched.client.base import BaseClient, call_of
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
-from redsched.client.following import EVERY_S, States, has_ended, next_change, once_in_state
-from redsched.client.methods import MethodHelp, readable
+from redsched.client.following import EVERY_S, EventsAfter, States, has_ended, next_change, once_in_state
 from redsched.model import Claim, ClaimStatus
+from redsched.model.filters import ALL, EventFilter
+from redsched.model.readable import readable
+from redsched.model.records.events import Event
+from redsched.operations.claims import Claims
+from redsched.operations.events import Events
+from redsched.operations.fleet import RestFleet
+from redsched.operations.operation import Arguments, Async, BaseOperation
 from redsched.rest.connection import send
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Method(Generic[P, T]):
-    """A call of the table as a method of an `AsyncClient`, or of one of its groups."""
+class AsyncClaims(Claims[Async]):
+    """Claims: read them, follow one, and the verbs on one."""
 
-    def __init__(self, make: Callable[P, Call[T]]) -> None:
-        self._make, self._help = make, MethodHelp(make)
-
-    def __set_name__(self, owner: type[Any], name: str) -> None:
-        self._help.named(owner, name)
-
-    def __get__(self, of: "AsyncClient | _Group | None", _: object) -> Callable[P, Coroutine[Any, Any, T]]:
-        async def method(*args: P.args, **named: P.kwargs) -> T:
-            if of is None:
-                raise TypeError("this is a method of a client: open one")
-            return await of.client.run(self._make(*args, **named))
-
-        return self._help.on(method, of is not None)
-
-
-class _Listing(Generic[P, T]):
-    """A list of the table as a method that returns an asynchronous iterator. Pages are read as they are needed."""
-
-    def __init__(self, make: Callable[P, Pages[T]]) -> None:
-        self._make, self._help = make, MethodHelp(make, "AsyncIterator[{}]")
-
-    def __set_name__(self, owner: type[Any], name: str) -> None:
-        self._help.named(owner, name)
-
-    def __get__(self, of: "AsyncClient | _Group | None", _: object) -> Callable[P, AsyncIterator[T]]:
-        def method(*args: P.args, **named: P.kwargs) -> AsyncIterator[T]:
-            if of is None:
-                raise TypeError("this is a method of a client: open one")
-            return of.client.items(self._make(*args, **named))
-
-        return self._help.on(method, of is not None)
-
-
-class _Group:
     def __init__(self, client: "AsyncClient") -> None:
-        self.client = client
-
-
-class AsyncClaims(_Group):
-    """The calls about claims."""
-
-    get = _Method(calls.get_claim)
-    list = _Listing(calls.list_claims)
-    events = _Listing(calls.list_claim_events)
-    release = _Method(calls.release_claim)
-    confirm = _Method(calls.confirm_claim)
-    renew = _Method(calls.renew_claim)
-    fail = _Method(calls.fail_claim)
-    move = _Method(calls.move_claim)
-    resize = _Method(calls.resize_claim)
-    shelve = _Method(calls.shelve_claim)
-    unshelve = _Method(calls.unshelve_claim)
+        super().__init__(client)
+        self._client = client
 
     @readable
     async def wait(
@@ -93,115 +47,63 @@ class AsyncClaims(_Group):
         The claim is read every `every_s` seconds. Raises ClaimState if it ends in another way, and TimeoutError after
         `timeout_s` seconds; None waits for as long as it takes.
         """
-        return await self.client.perform(once_in_state(claim_id, state, timeout_s, every_s, self.client.api))
+        return await self._client.perform(once_in_state(claim_id, state, timeout_s, every_s, self._client.api))
 
     @readable
     async def watch(self, claim_id: str, *, every_s: float = EVERY_S) -> AsyncIterator[Claim]:
         """Return the claim as it is now, and again after each change of its state, host or amounts.
 
         The last one has ended, or is shelved. The claim is read every `every_s` seconds: of changes in between, only
-        the last is seen. `events` has all of them.
+        the last is seen. `events.of_claim` has all of them.
         """
         last: Claim | None = None
         while last is None or not has_ended(last):
-            last = await self.client.perform(next_change(claim_id, last, every_s, self.client.api))
+            last = await self._client.perform(next_change(claim_id, last, every_s, self._client.api))
             yield last
 
 
-class AsyncHosts(_Group):
-    """The calls about hosts."""
+class AsyncEvents(Events[Async]):
+    """The log of events."""
 
-    get = _Method(calls.get_host)
-    list = _Listing(calls.list_hosts)
-    enable = _Method(operator_calls.enable_host)
-    disable = _Method(operator_calls.disable_host)
-    drain = _Method(operator_calls.drain_host)
-    write_off = _Method(operator_calls.write_off_host)
-    remove = _Method(operator_calls.remove_host)
+    @readable
+    async def follow(
+        self, every_s: float = EVERY_S, after: str = "", wanted: EventFilter = ALL
+    ) -> AsyncIterator[Event]:
+        """Yield events as they are recorded, from now on; with `after`, all after the event with that id.
 
-
-class AsyncQuotas(_Group):
-    """The calls about quotas."""
-
-    get = _Method(calls.get_quota)
-    list = _Listing(calls.list_quotas)
-    put = _Method(operator_calls.put_quota)
-    delete = _Method(operator_calls.delete_quota)
-
-
-class AsyncBulk(_Group):
-    """The calls on all claims that match filters."""
-
-    release = _Listing(operator_calls.bulk_release)
-    renew = _Listing(operator_calls.bulk_renew)
-    shelve = _Listing(operator_calls.bulk_shelve)
-    unshelve = _Listing(operator_calls.bulk_unshelve)
+        An event of kind `reset` says that events may be missing. The log is read every `every_s` seconds.
+        """
+        following = EventsAfter(after, wanted)
+        if not after:
+            following.begin(await self.newest(1000))
+        while True:
+            page = await self.list(1000, following.after)
+            for one in following.matching(page):
+                yield one
+            if page.next is None:
+                await asyncio.sleep(every_s)
 
 
-class AsyncAggregates(_Group):
-    """The calls about aggregates."""
-
-    get = _Method(operator_calls.get_aggregate)
-    list = _Listing(operator_calls.list_aggregates)
-    put = _Method(operator_calls.put_aggregate)
-    delete = _Method(operator_calls.delete_aggregate)
-
-
-class AsyncServerGroups(_Group):
-    """The calls about server groups."""
-
-    get = _Method(operator_calls.get_server_group)
-    list = _Listing(operator_calls.list_server_groups)
-    put = _Method(operator_calls.put_server_group)
-    delete = _Method(operator_calls.delete_server_group)
-
-
-class AsyncSharedPools(_Group):
-    """The calls about shared pools."""
-
-    get = _Method(operator_calls.get_shared_pool)
-    list = _Listing(operator_calls.list_shared_pools)
-    put = _Method(operator_calls.put_shared_pool)
-    delete = _Method(operator_calls.delete_shared_pool)
-
-
-class AsyncPlans(_Group):
-    """What would happen, which writes nothing, and the moves of a plan."""
-
-    capacity = _Method(operator_calls.plan_capacity)
-    drain = _Method(operator_calls.plan_drain)
-    without = _Method(operator_calls.plan_without)
-    with_hosts = _Method(operator_calls.plan_with)
-    rebalance = _Method(operator_calls.plan_rebalance)
-    apply = _Method(operator_calls.apply_moves)
-
-
-class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
+class AsyncClient(BaseClient[httpx.AsyncBaseTransport], RestFleet[Async]):
     """A client for asyncio, for one event loop: `AsyncClient("http://localhost:8080", token_file="token")`.
 
     Calls about claims are in `claims`, about hosts in `hosts`; the other groups are `quotas`, `bulk`, `aggregates`,
-    `server_groups`, `shared_pools` and `plans`. `BaseClient` describes the arguments.
+    `server_groups`, `shared_pools`, `plans` and `events`. `BaseClient` describes the arguments.
     """
 
-    about = _Method(calls.about)
-    select = _Method(calls.select)
-    dry_run = _Method(calls.dry_run)
-    explain = _Method(calls.explain)
-    usage = _Method(calls.usage)
-    status = _Method(operator_calls.status)
-    capacity = _Method(operator_calls.capacity)
-    events = _Listing(calls.list_events)
+    blocks = False
+    claims: AsyncClaims
+    events: AsyncEvents
 
     def _open(self) -> None:
+        RestFleet.__init__(self, self)
         self._http = httpx.AsyncClient(**self._options())
-        self.claims, self.hosts, self.quotas = AsyncClaims(self), AsyncHosts(self), AsyncQuotas(self)
-        self.aggregates, self.server_groups = AsyncAggregates(self), AsyncServerGroups(self)
-        self.shared_pools, self.bulk, self.plans = AsyncSharedPools(self), AsyncBulk(self), AsyncPlans(self)
+        self.claims, self.events = AsyncClaims(self), AsyncEvents(self)
 
-    @property
-    def client(self) -> "AsyncClient":
-        """The client itself, as its groups have it."""
-        return self
+    @readable
+    async def carry_out(self, operation: BaseOperation[Any, T], arguments: Arguments) -> T:
+        """Send an operation, and return its result."""
+        return await self.run(call_of(operation, arguments))
 
     @readable
     async def run(self, call: Call[T]) -> T:
@@ -221,16 +123,6 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
         except StopIteration as done:
             found: T = done.value
             return found
-
-    @readable
-    async def items(self, pages: Pages[T]) -> AsyncIterator[T]:
-        """Return the items of all pages of a list."""
-        after: str | None = ""
-        while after is not None:
-            page = await self.run(pages.after(after))
-            for one in page.items:
-                yield one
-            after = page.next
 
     @readable
     @asynccontextmanager

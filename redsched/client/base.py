@@ -5,13 +5,30 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 
-from redsched.client.exchange import Api, Send, check_open
+from redsched.client.exchange import Api, Call, Send, check_open
 from redsched.errors import InvalidRequest
+from redsched.operations.operation import Arguments, BaseOperation
 from redsched.release import release
 from redsched.rest.connection import options
 from redsched.rest.endpoint import TokenFile, checked_url, tls_context
 
+T = TypeVar("T")
 Transport = TypeVar("Transport")
+
+
+def call_of(operation: BaseOperation[Any, T], arguments: Arguments) -> Call[T]:
+    """Return the call of an operation. Raises InvalidRequest."""
+    sent, route = operation.sent(arguments), operation.route
+    return Call(
+        route.method,
+        operation.path(sent.names),
+        operation.read,
+        sent.query,
+        sent.body,
+        sent.headers,
+        route.is_repeatable,
+        sent.waits_s,
+    )
 
 
 class BaseClient(Generic[Transport]):

@@ -5,7 +5,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MODULES = re.compile(r"\b(?:\w+\.)+(?=\w)")
 _LONGEST_DEFAULT = 30
@@ -63,3 +66,10 @@ def _shown_default(default: Any) -> Any:
         return default
     text = repr(default.value if isinstance(default, Enum) else default)
     return Shown(text if len(text) <= _LONGEST_DEFAULT and not text.startswith("<") else "...")
+
+
+def readable(method: Callable[P, T]) -> Callable[P, T]:
+    """Let `help()` print a method with short names of types."""
+    described: Any = method
+    described.__signature__ = shown_signature(method)
+    return method

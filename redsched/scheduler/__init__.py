@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from redsched.model import Exceeded, RankedHost, ReasonCount
+    from redsched.model.conditions import ABSENT, EXISTS, IfMatch
+    from redsched.model.filters import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.model.records.audit import AuditReport, Problem
     from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
     from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
     from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView, UsageRow
+    from redsched.model.records.events import Event
     from redsched.model.records.explanations import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss
     from redsched.model.records.hosts import DrainState, HostView, PoolView, SlotView
     from redsched.model.records.pages import Page
@@ -30,12 +33,10 @@ if TYPE_CHECKING:
     )
     from redsched.model.records.selections import Selection, Selections
     from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
-    from redsched.scheduler.queries import ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
         Change,
         ClaimCost,
         Effort,
-        EventView,
         Finding,
         Readiness,
         ReportResult,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     )
     from redsched.scheduler.scheduler import Scheduler
     from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
-    from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
 
 __all__ = [
     "ABSENT",
@@ -73,8 +73,8 @@ __all__ = [
     "DrainState",
     "Effort",
     "EndedPlacement",
+    "Event",
     "EventFilter",
-    "EventView",
     "Exceeded",
     "Explanation",
     "Finding",
@@ -117,8 +117,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ABSENT": "redsched.store.codec.tags",
-    "EXISTS": "redsched.store.codec.tags",
+    "ABSENT": "redsched.model.conditions",
+    "EXISTS": "redsched.model.conditions",
     "AddingPlan": "redsched.model.records.plans",
     "AggregateView": "redsched.model.records.declared",
     "Aim": "redsched.model.records.plans",
@@ -136,21 +136,21 @@ _MODULES = {
     "Change": "redsched.scheduler.results",
     "Check": "redsched.model.records.explanations",
     "ClaimCost": "redsched.scheduler.results",
-    "ClaimFilter": "redsched.scheduler.queries",
+    "ClaimFilter": "redsched.model.filters",
     "ClassAmounts": "redsched.model.records.plans",
     "ClassCapacity": "redsched.model.records.capacity",
     "ClosedHost": "redsched.model.records.explanations",
     "DrainState": "redsched.model.records.hosts",
     "Effort": "redsched.scheduler.results",
     "EndedPlacement": "redsched.store.codec.results",
-    "EventFilter": "redsched.scheduler.queries",
-    "EventView": "redsched.scheduler.results",
+    "EventFilter": "redsched.model.filters",
+    "Event": "redsched.model.records.events",
     "Exceeded": "redsched.model",
     "Explanation": "redsched.model.records.explanations",
     "Finding": "redsched.scheduler.results",
     "HostCheck": "redsched.model.records.explanations",
     "HostView": "redsched.model.records.hosts",
-    "IfMatch": "redsched.store.codec.tags",
+    "IfMatch": "redsched.model.conditions",
     "InboxEntry": "redsched.store.codec.results",
     "JournaledClaim": "redsched.store.codec.results",
     "LeavingPlan": "redsched.model.records.plans",
@@ -180,10 +180,10 @@ _MODULES = {
     "StatusProblem": "redsched.model.records.status",
     "StatusReport": "redsched.model.records.status",
     "Unplaced": "redsched.model.records.plans",
-    "UsageBy": "redsched.scheduler.queries",
+    "UsageBy": "redsched.model.filters",
     "UsageRow": "redsched.model.records.declared",
     "WithoutDomain": "redsched.model.records.plans",
-    "usage_by": "redsched.scheduler.queries",
+    "usage_by": "redsched.model.filters",
 }
 """The module of each name. Imported on first access: what decides loads NumPy, and most commands decide nothing."""
 

@@ -1,9 +1,9 @@
 """Refuse a write that is based on an outdated state."""
 
 from redsched.errors import PreconditionFailed
+from redsched.model.conditions import ABSENT, IfMatch
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import ABSENT, IfMatch
 
 
 def refuse_changed(answer: ScriptResult, what: str, if_match: IfMatch = None) -> ScriptResult:

@@ -8,7 +8,6 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from redsched.model import Amounts
 from redsched.model.record import record
 
 T = TypeVar("T")
@@ -44,23 +43,6 @@ class Change:
     op: str
     fields: Mapping[str, str] = field(default_factory=dict)
     id: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class EventView:
-    """An event: what happened (`kind`), when (Unix ms), and the `seq` of the change that caused it.
-
-    `slots` has the amounts that the claim concerned holds. `facts` has further fields by name (claim, host, project,
-    consumer, end_reason and so on), each only if it applies; docs/events.md lists them.
-    """
-
-    id: str
-    cell: str
-    at_ms: int
-    seq: int
-    kind: str
-    slots: Amounts = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from redsched import logs, tracing
 from redsched.errors import InvalidRequest, RedschedError
-from redsched.model import OneOf, Request
+from redsched.model import OneOf, Request, values_of
+from redsched.model.filters import UsageBy, usage_by
 from redsched.model.records.audit import AuditReport
 from redsched.model.records.capacity import CapacityBy, CapacityRow
 from redsched.model.records.declared import UsageRow
@@ -17,7 +19,6 @@ from redsched.model.records.selections import Selections
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
-from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Stats
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings, removed_in_environment
@@ -34,14 +35,12 @@ if TYPE_CHECKING:
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
     from redsched.scheduler.claims.bulk import BulkService
-    from redsched.scheduler.claims.migration import MigrationService
     from redsched.scheduler.claims.service import ClaimService
     from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
-    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -60,8 +59,8 @@ class Scheduler:
         async with Scheduler.connect("redis://localhost") as scheduler:
             found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
 
-    `claims` and `hosts` have the reads and the verbs of single claims and hosts, `migrations` the verbs that place a
-    claim again, `bulk` the verbs on many claims. `aggregates`, `server_groups`, `pools` and `quotas` declare objects.
+    `claims` and `hosts` have the reads and the verbs of single claims and hosts, `bulk` the verbs on many claims.
+    `aggregates`, `server_groups`, `shared_pools` and `quotas` declare objects; `plans` says what would happen.
     """
 
     def __init__(self, components: Components) -> None:
@@ -75,11 +74,6 @@ class Scheduler:
     def claims(self) -> "ClaimService":
         """Reads and verbs of single claims."""
         return self._components.claims
-
-    @property
-    def migrations(self) -> "MigrationService":
-        """Verbs that place a claim again."""
-        return self._components.migrations
 
     @property
     def bulk(self) -> "BulkService":
@@ -107,9 +101,9 @@ class Scheduler:
         return self._components.server_groups
 
     @property
-    def pools(self) -> "SharedPoolService":
+    def shared_pools(self) -> "SharedPoolService":
         """Shared pools: read, create, change and delete them."""
-        return self._components.pools
+        return self._components.shared_pools
 
     @property
     def quotas(self) -> "QuotaService":
@@ -120,11 +114,6 @@ class Scheduler:
     def plans(self) -> "PlanService":
         """What would happen: how much more fits, and where claims would go."""
         return self._components.plans
-
-    @property
-    def move_runner(self) -> "MoveRunner":
-        """The verb that carries out planned moves."""
-        return self._components.move_runner
 
     @property
     def events(self) -> "EventService":
@@ -196,8 +185,14 @@ class Scheduler:
         """
         return await self._selector.select(request, owner, own_only)
 
-    async def explain(self, request: Request, *hosts: str) -> "Explanation":
+    async def dry_run(self, request: Request) -> Selections:
+        """Show the places that `select` would claim now, without claiming them. Raises as `select` does."""
+        return await self.select(replace(request, claim=False))
+
+    async def explain(self, request: Request, hosts: OneOf = None, *, limit: int = 0, after: str = "") -> "Explanation":
         """Explain why hosts fit a request or not, over all cells, with every check of the named hosts. Writes nothing.
+
+        With `limit`, also with every check of so many hosts, sorted by name, after the host `after`.
 
         Raises NotFound for a host, claim, group or aggregate that does not exist, NoValidHost if the hint same_host
         leaves no host, TooHard.
@@ -205,7 +200,8 @@ class Scheduler:
         from redsched.decide.work_limit import TooMuchWork
         from redsched.scheduler.planning.limits import too_hard
 
-        limits = self._components.limits
+        limits, further = self._components.limits, await self.host_names(limit, after) if limit else ()
+        hosts = tuple(dict.fromkeys((*values_of(hosts), *further)))
         try:
             return await self._explain_here(request, hosts, limits.of_request())
         except TooMuchWork as cut:
@@ -320,14 +316,14 @@ class Scheduler:
 
         return await status(self._store, self._components.settings, self._cells, self._components.unmovable)
 
-    async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
+    async def usage(self, by: OneOf = UsageBy.CLASS, project: OneOf = None) -> tuple[UsageRow, ...]:
         """Return the total amounts of all claims, or those of a project, by class or by these dimensions.
 
         Raises StoreUnavailable.
         """
         from redsched.scheduler.observe.usage import usage
 
-        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
+        return await usage(self._cells, usage_by(",".join(values_of(by))), project)
 
     async def capacity(
         self, by: "CapacityBy | None" = None, within: "Sequence[str] | None" = None
@@ -340,10 +336,10 @@ class Scheduler:
         from redsched.scheduler.observe.capacity import capacity
 
         if within is None:
-            return await capacity(self._cells, self.pools, by)
+            return await capacity(self._cells, self.shared_pools, by)
         from redsched.scheduler.observe.own_capacity import own_capacity
 
-        return await own_capacity(self._cells, self.pools, self.quotas, within, by)
+        return await own_capacity(self._cells, self.shared_pools, self.quotas, within, by)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
-    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -121,7 +120,7 @@ class Components:
         """Reads and verbs of single claims."""
         from redsched.scheduler.claims.service import ClaimService
 
-        return ClaimService(self.cells, self.enforcement, self.unmovable)
+        return ClaimService(self.cells, self.enforcement, self.unmovable, lambda: self.migrations)
 
     @cached_property
     def migrations(self) -> "MigrationService":
@@ -137,7 +136,7 @@ class Components:
         """Verbs on many claims."""
         from redsched.scheduler.claims.bulk import BulkService
 
-        return BulkService(self.cells, self.claims, self.migrations)
+        return BulkService(self.cells, self.claims)
 
     @cached_property
     def hosts(self) -> "HostService":
@@ -174,7 +173,7 @@ class Components:
         return ServerGroupService(self.cells)
 
     @cached_property
-    def pools(self) -> "SharedPoolService":
+    def shared_pools(self) -> "SharedPoolService":
         """Declared shared pools."""
         from redsched.scheduler.declared.service import SharedPoolService
 
@@ -199,18 +198,11 @@ class Components:
         """Answers what would happen."""
         from redsched.scheduler.plans.service import PlanService
 
-        return PlanService(self.cells, self.shares, self.limits, self.settings, self._waiting)
+        return PlanService(self.cells, self.claims, self.shares, self.limits, self.settings, self._waiting)
 
     def _waiting(self) -> list[Request]:
         """Return the requests that wait for room in this process. It does not build the selector for that."""
         return self.selector.waiting() if "selector" in vars(self) else []
-
-    @cached_property
-    def move_runner(self) -> "MoveRunner":
-        """Carries out planned moves."""
-        from redsched.scheduler.plans.running import MoveRunner
-
-        return MoveRunner(self.claims, self.migrations)
 
     @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":

@@ -282,7 +282,7 @@ STATUS = {
     "durability": "replicas=1",
 }
 ANSWERS: dict[str, dict[str, Any]] = {
-    "AboutAnswer": {
+    "About": {
         "name": "redsched",
         "version": "0.1.0",
         "summary": "A shared-state scheduler on Redis",
@@ -290,7 +290,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "docs": "/docs",
         "role": "reader",
     },
-    "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
+    "Accepted": {"watch": "/v1/hosts/h17/drain"},
     "AcceptedClaim": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},
     "AgentApi": {"cells": ["c1"], "calls": ["report", "heartbeats", "accept"]},
     "AgentReply": {**OUTCOME, "details": ["starting"]},
@@ -351,8 +351,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "ClaimPage": {"claims": [CLAIM], "next": None},
     "Devices": {"devices": {"gpu0": "GPU-5fd4f087-86f3-7a43-b711-4771313afc50"}},
     "DrainProgress": DRAIN,
-    "EndingAnswer": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
-    "EventsAnswer": {"events": [EVENT], "next": None},
+    "Ending": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
+    "EventPage": {"events": [EVENT], "next": None},
     "Explanation": {
         "hosts": 2,
         "fits": 1,

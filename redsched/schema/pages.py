@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from redsched.model.claims import Claim
 from redsched.model.record import adapter
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
+from redsched.model.records.events import EventJson
 from redsched.model.records.hosts import HostView
 from redsched.model.records.pages import Page
 
@@ -58,4 +59,5 @@ AGGREGATES = PageOf("AggregatePage", "aggregates", AggregateView)
 SERVER_GROUPS = PageOf("ServerGroupPage", "server_groups", ServerGroupView)
 SHARED_POOLS = PageOf("SharedPoolPage", "shared_pools", SharedPoolView)
 QUOTAS = PageOf("QuotaPage", "quotas", QuotaView)
-PAGES: tuple[PageOf[Any], ...] = (CLAIMS, HOSTS, AGGREGATES, SERVER_GROUPS, SHARED_POOLS, QUOTAS)
+EVENTS = PageOf("EventPage", "events", EventJson)
+PAGES: tuple[PageOf[Any], ...] = (CLAIMS, HOSTS, AGGREGATES, SERVER_GROUPS, SHARED_POOLS, QUOTAS, EVENTS)

@@ -1,6 +1,5 @@
 """The Scheduler whose methods block: its methods, threads, interrupts, forks, and its end."""
 
-import inspect
 import os
 import signal
 import threading
@@ -12,19 +11,9 @@ import pytest
 
 from redsched import HostReport, Inventory, NotFound, NoValidHost, Request, StoreUnavailable, origin
 from redsched.blocking import Scheduler
-from redsched.blocking import scheduler as blocking
 from redsched.errors import InvalidRequest, OutcomeUnknown
 from tests.support.builders.cells import usual_settings
 from tests.support.waiting import patience_s, wait_until_sync
-
-NOT_THERE = {
-    "Scheduler": {"fleet"},
-    "ClaimService": {"find", "refuse_unknown", "page", "give_back", "moved_since"},
-    "HostService": {"inbox", "tag"},
-    "MigrationService": {"place_again"},
-}
-"""What only the API and the scheduler itself use; and everywhere the tags of the API's preconditions."""
-TAGS = {"tag", "refuse_unknown"}
 
 
 @pytest.fixture
@@ -47,22 +36,6 @@ def test_threads_race_for_room_and_none_gets_too_much(scheduler: Scheduler) -> N
         assert Counter(threads.map(claim, range(16))) == {"h1": 8, "refused": 8}
     assert scheduler.hosts.get("h1").slots["VCPU"].free == 0
     assert scheduler.audit().problems == ()
-
-
-def test_it_has_every_method_of_the_asynchronous_one() -> None:
-    """Those that a program uses; with the same parameters, as they are made of the same functions."""
-    parts = [one for one in vars(blocking).values() if inspect.isclass(one) and issubclass(one, blocking._Part)]
-    for part in parts[1:]:  # after their base
-        [base] = part.__dict__["__orig_bases__"]
-        [service] = base.__args__
-        own = {name: one._function for name, one in vars(part).items() if hasattr(one, "_function")}
-        wanted = {
-            name
-            for name, one in inspect.getmembers(service, inspect.isfunction)
-            if name[0] != "_" and (inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one))
-        }
-        assert wanted - NOT_THERE.get(service.__name__, set()) - TAGS <= own.keys(), service
-        assert all(getattr(service, name) is one for name, one in own.items())
 
 
 def test_errors_are_those_of_the_library(scheduler: Scheduler) -> None:
@@ -100,7 +73,7 @@ def test_a_stream_is_an_iterator(scheduler: Scheduler) -> None:
 
 def waits(scheduler: Scheduler) -> bool:
     """Return whether a request waits for room."""
-    return scheduler._service._components._waiting() != []
+    return scheduler.service._components._waiting() != []
 
 
 def test_an_interrupt_ends_the_call_and_not_the_scheduler(scheduler: Scheduler) -> None:
@@ -130,7 +103,7 @@ def test_closing_ends_the_calls_of_others(clean_store: str) -> None:
             waiting.result(patience_s(30))
     scheduler.close()
     with pytest.raises(InvalidRequest, match="is closed"):
-        scheduler.host_names(10)
+        scheduler.status()
 
 
 def test_a_forked_child_is_told_to_open_its_own(scheduler: Scheduler) -> None:
@@ -138,7 +111,7 @@ def test_a_forked_child_is_told_to_open_its_own(scheduler: Scheduler) -> None:
     child = os.fork()
     if child == 0:
         try:
-            scheduler.host_names(10)
+            scheduler.status()
         except InvalidRequest as error:
             os.write(writing, str(error).encode())
         finally:
@@ -147,4 +120,4 @@ def test_a_forked_child_is_told_to_open_its_own(scheduler: Scheduler) -> None:
     with os.fdopen(reading) as told:
         assert "opened by another process" in told.read()
     assert os.waitpid(child, 0)[1] == 0
-    assert scheduler.host_names(10) == ("h1",)
+    assert scheduler.status() == ("h1",)

@@ -10,8 +10,8 @@ import pytest
 from redsched import aio
 from redsched.cli.fleet import Fleet
 from redsched.cli.verbs.declared import AGGREGATES
+from redsched.model.conditions import IfMatch
 from redsched.scheduler import AggregateView, Scheduler
-from redsched.store.codec.tags import IfMatch
 from tests.cli.conftest import Redsched
 from tests.support.builders.cells import usual_settings
 

@@ -6,12 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
-from redsched.cli.remote import RemoteFleet
 from redsched.cli.verbs.declared import AGGREGATES
 from redsched.client import AsyncClient
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota
-from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
+from redsched.model.conditions import ABSENT, EXISTS, IfMatch
 
 
 @pytest.mark.parametrize(("status", "new"), [(201, True), (200, False)])
@@ -27,8 +26,7 @@ async def test_the_status_of_the_reply_says_whether_it_is_new(status: int, new: 
         }
         return httpx.Response(status, json=shown[request.url.path])
 
-    client = AsyncClient("http://localhost", transport=httpx.MockTransport(answer))
-    async with RemoteFleet.connect(client) as fleet:
+    async with AsyncClient("http://localhost", transport=httpx.MockTransport(answer)) as fleet:
         quota, is_new_quota = await fleet.quotas.put(Quota("web", {"VCPU": 4}))
         aggregate, is_new_aggregate = await fleet.aggregates.put(Aggregate("ssd", {}, frozenset({"h1"})))
     assert (quota.limits, aggregate.hosts) == ({"VCPU": 4}, ("h1",))
@@ -56,8 +54,7 @@ async def test_an_object_that_changed_meanwhile_is_read_and_edited_again() -> No
                 return httpx.Response(412, json=problem)
         return httpx.Response(200, json={"name": "ssd", "metadata": {}, "hosts": hosts[now]}, headers={"ETag": now})
 
-    client = AsyncClient("http://localhost", transport=httpx.MockTransport(answer))
-    async with RemoteFleet.connect(client) as fleet:
+    async with AsyncClient("http://localhost", transport=httpx.MockTransport(answer)) as fleet:
         await AGGREGATES.change(fleet, "ssd", "", lambda base: {"hosts": [*base["hosts"], "h2"]})
     assert sent == [('"first"', ["h1", "h2"]), ('"second"', ["h1", "h2", "h3"])]
 
@@ -77,7 +74,7 @@ async def test_a_condition_is_sent_in_its_header(condition: IfMatch, sent: dict[
         assert {name: request.headers[name] for name in headers if name in request.headers} == sent
         return httpx.Response(201, json={"name": "ssd", "metadata": {}, "hosts": []})
 
-    async with RemoteFleet.connect(AsyncClient("http://localhost", transport=httpx.MockTransport(answer))) as fleet:
+    async with AsyncClient("http://localhost", transport=httpx.MockTransport(answer)) as fleet:
         _, new = await fleet.aggregates.put(Aggregate("ssd"), condition)
     assert new
 
@@ -90,6 +87,6 @@ async def test_a_tag_that_a_proxy_has_changed_is_named(tag: str | None, found: s
             200, json={"name": "ssd", "metadata": {}, "hosts": []}, headers={"ETag": tag} if tag else {}
         )
 
-    async with RemoteFleet.connect(AsyncClient("http://localhost", transport=httpx.MockTransport(answer))) as fleet:
+    async with AsyncClient("http://localhost", transport=httpx.MockTransport(answer)) as fleet:
         with pytest.raises(StoreUnavailable, match=f"the reply has {found}: a proxy"):
             await fleet.aggregates.tag("ssd")

@@ -80,7 +80,7 @@ async def _fill(url: str, hosts: int) -> None:
             Aggregate("machines-with-local-disks-of-the-second-generation", hosts=frozenset({FIRST}))
         )
         await scheduler.server_groups.put(ServerGroup("databases-of-the-shop", GroupPolicy.SOFT_ANTI_AFFINITY))
-        await scheduler.pools.put(SharedPool("licences-of-the-database", {"CUSTOM_SEAT": Inventory(5)}))
+        await scheduler.shared_pools.put(SharedPool("licences-of-the-database", {"CUSTOM_SEAT": Inventory(5)}))
         await scheduler.quotas.put(Quota("website-of-the-shop", {"VCPU": 100}))
         amounts, ids = {"VCPU": 2, "MEMORY_MB": 4096}, tuple(CLAIM.format(number) for number in range(8))
         await scheduler.select(

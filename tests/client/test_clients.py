@@ -1,12 +1,11 @@
 """Both clients with a served API: every call of the table, lost replies, errors, pages and tokens."""
 
 import asyncio
-import inspect
 import ssl
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, assert_type
 
@@ -16,10 +15,7 @@ from pydantic_core import to_json
 
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.watched_file import WatchedTokenFile
-from redsched.client import AsyncClient, Call, ClaimedPlaces, Client, Event, call_parts, calls, operator_calls
-from redsched.client import async_client as asynchronous
-from redsched.client import client as blocking
-from redsched.client.call_parts import Pages
+from redsched.client import AsyncClient, ClaimedPlaces, Client, Event
 from redsched.errors import (
     ClaimIdReused,
     InvalidRequest,
@@ -31,7 +27,8 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import Claim, ClaimStatus, Request
-from redsched.schema.responses import AboutAnswer, ChangeAnswer, EndingAnswer
+from redsched.model.records.service import About
+from redsched.schema.responses import ChangeAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -69,10 +66,10 @@ def life_of_a_claim(client: Client) -> list[ClaimStatus]:
     stays = client.claims.fail(chosen.claim_id, moved.token, alternates=())
     assert (stays.host, stays.state) == (chosen.host, ClaimStatus.ACTIVE)
     states.append(client.claims.shelve(chosen.claim_id, chosen.token).state)
-    kinds = [one.kind for one in client.claims.events(chosen.claim_id)]
+    kinds = [one.kind for one in client.events.of_claim(chosen.claim_id)]
     assert kinds == [] or "claimed" in kinds
-    ending = client.claims.release(chosen.claim_id)
-    assert_type(ending, EndingAnswer | None)
+    is_over = client.claims.release(chosen.claim_id)
+    assert_type(is_over, bool)
     return states
 
 
@@ -89,7 +86,7 @@ async def test_a_claim_is_resized_released_and_shelved(served: str) -> None:
         assert (shelved.state, shelved.end_reason) == ("ended", "shelved")
         placed = await client.claims.unshelve(chosen.claim_id)
         assert placed.state is ClaimStatus.CLAIMED
-        assert await client.claims.release(chosen.claim_id, force=True) is None
+        assert await client.claims.release(chosen.claim_id, force=True)
         assert (await client.claims.get(chosen.claim_id)).state is ClaimStatus.ENDED
 
 
@@ -106,7 +103,7 @@ async def test_what_there_is_to_read(served: str) -> None:
         assert (row.project, row.used) == ("web", {"VCPU": 2, "claims": 1})
         explained = await client.explain(Request({"VCPU": 9}), hosts="h1")
         assert (explained.fits, [one.host for one in explained.checks]) == (0, ["h1"])
-        async for event in client.events(newest=True):
+        for event in await client.events.newest():
             assert_type(event, Event)
 
 
@@ -169,7 +166,7 @@ async def test_lists_go_on_over_pages(served: str) -> None:
     def listed(client: Client) -> list[str]:
         client.select(Request({"VCPU": 1}, count=5, project="web"))
         client.select(Request({"VCPU": 1}, project="ops"))
-        return [one.claim_id for one in client.claims.list(project="web", state=["claimed", "active"], page_size=2)]
+        return [one.claim_id for one in client.claims.list(project="web", state=["claimed", "active"], limit=2)]
 
     found = await blocked(served, listed)
     assert len(set(found)) == len(found) == 5
@@ -295,7 +292,7 @@ async def test_the_api_is_verified_by_the_authorities_given(tmp_path: Path) -> N
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        body = to_json(dict.fromkeys(AboutAnswer.model_fields, "x") | {"role": None})
+        body = to_json(dict.fromkeys((one.name for one in fields(About)), "x") | {"role": None})
         writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         await writer.drain()
 
@@ -348,29 +345,6 @@ async def test_claims_are_listed_by_owner(settings: Settings, tmp_path: Path) ->
             assert await blocked(url, by_owner, token=token("boss")) == [["b"], []]
             found = [one async for one in client.claims.list(owner=["ann", "@me"])]
             assert [(one.claim_id, one.owner) for one in found] == [("a", "me"), ("b", "ann")]
-
-
-def test_both_clients_have_every_call_of_the_table() -> None:
-    def methods(module: Any, *groups: str) -> dict[str, object]:
-        return {
-            f"{group.removeprefix('Async')}.{name}": one._make
-            for group in groups
-            for name, one in vars(getattr(module, group)).items()
-            if hasattr(one, "_make")
-        }
-
-    groups = ("Client", "Claims", "Hosts", "Quotas", "Bulk", "Aggregates", "ServerGroups", "SharedPools", "Plans")
-    own = methods(blocking, *groups)
-    assert own == methods(asynchronous, *(f"Async{group}" for group in groups))
-    modules = (calls, operator_calls)
-    table = {one for of in modules for name, one in inspect.getmembers(of, inspect.isfunction) if _is_call(name, one)}
-    assert set(own.values()) == table
-
-
-def _is_call(name: str, one: Any) -> bool:
-    kind = inspect.signature(one).return_annotation
-    is_part = one.__module__ == call_parts.__name__
-    return not name.startswith("_") and not is_part and getattr(kind, "__origin__", None) in (Call, Pages)
 
 
 def test_other_urls_and_two_tokens_are_refused(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def living(clean_store: str) -> AsyncIterator[Scheduler]:
         await store.claims.confirm("h1", "kept", claims["kept"].token)
         await store.claims.shelve("h1", "shelved", claims["shelved"].token)
         await opened.claims.release("gone")
-        await opened.hosts.set_status("h2", HostStatus.DRAINING)
+        await opened.hosts.drain("h2")
         yield opened
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.model import AtDeadline, ClaimStatus, HostStatus, Request
+from redsched.model import AtDeadline, ClaimStatus, Request
 from redsched.store.codec.results import FencingBegun
 from redsched.store.commands.fencing import FencingLimits
 from tests.scheduler.working import Work, at_work
@@ -34,7 +34,7 @@ async def test_a_drain_stops_nothing_before_its_time(store_time: StoreTime, clea
     """Its deadline is as far away after the jump as before."""
     async with at_work(clean_store, 9, 4) as work:
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 3600, AtDeadline.STOP)
+        await work.scheduler.hosts.drain("h0", True, 3600, AtDeadline.STOP)
         for ahead_ms in (AHEAD_MS, 0):
             await jump(work, store_time, ahead_ms)
             assert (await work.scheduler.claims.get("large")).state is ClaimStatus.ACTIVE
@@ -51,7 +51,7 @@ async def test_a_drain_that_begins_after_a_jump_stops_in_time(store_time: StoreT
     async with at_work(clean_store, 9, 4) as work:
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         await jump(work, store_time, AHEAD_MS)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 3600, AtDeadline.STOP)
+        await work.scheduler.hosts.drain("h0", True, 3600, AtDeadline.STOP)
         left_ms = ((await work.scheduler.hosts.get("h0")).drain_deadline_ms or 0) - (await work.store.tick()).now_ms
         assert 0 < left_ms <= HOUR_MS + SLACK_MS
 
@@ -74,7 +74,7 @@ async def test_a_claim_on_a_drained_host_moves(store_time: StoreTime, clean_stor
     async with at_work(clean_store, 4, 4) as work:
         await work.active(MINE)
         await jump(work, store_time, AHEAD_MS)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.settle()
         moved = await work.scheduler.claims.get("mine")
         assert (moved.state, moved.host) == (ClaimStatus.ACTIVE, "h1")
@@ -83,7 +83,7 @@ async def test_a_claim_on_a_drained_host_moves(store_time: StoreTime, clean_stor
 async def test_a_move_with_a_deadline_goes_on(store_time: StoreTime, clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         claim = await work.active(replace(MINE, max_runtime_s=0))
-        await work.scheduler.migrations.move("mine", claim.token, live=True)
+        await work.scheduler.claims.move("mine", claim.token, live=True)
         store_time.set_ahead(AHEAD_MS)
         for host in work.hosts:
             await host.speak()

@@ -132,7 +132,7 @@ async def test_places_spread_over_zones_and_racks_and_come_back(fleet: Scheduler
 
 async def test_a_shared_pool_is_taken_from_with_the_host(fleet: Scheduler) -> None:
     await fleet.aggregates.put(Aggregate("san", hosts=frozenset({"h1", "h2"})))
-    await fleet.pools.put(SharedPool("disks", {"DISK_GB": Inventory(100)}, aggregates=frozenset({"san"})), "c1")
+    await fleet.shared_pools.put(SharedPool("disks", {"DISK_GB": Inventory(100)}, aggregates=frozenset({"san"})), "c1")
     asked = Request({"VCPU": 1, "DISK_GB": 40})
     for _ in range(2):
         (one,) = (await claims_of(fleet, asked)).selections
@@ -281,10 +281,10 @@ async def test_a_shared_pool_that_is_gone_makes_way_for_another(clean_store: str
     async with Scheduler.connect(clean_store, SETTINGS) as fast, Scheduler.connect(clean_store, slow) as stale:
         await fast.init()
         await report_all(fast, [HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600)])
-        await fast.pools.put(SharedPool("a", {"CUSTOM_SEAT": Inventory(9)}), "c1")
-        await fast.pools.put(SharedPool("b", {"CUSTOM_SEAT": Inventory(5)}), "c1")
+        await fast.shared_pools.put(SharedPool("a", {"CUSTOM_SEAT": Inventory(9)}), "c1")
+        await fast.shared_pools.put(SharedPool("b", {"CUSTOM_SEAT": Inventory(5)}), "c1")
         await stale.explain(Request({"VCPU": 1}))
-        await fast.pools.delete("a")
+        await fast.shared_pools.delete("a")
         (one,) = (await stale.select(Request({"VCPU": 1, "CUSTOM_SEAT": 1}))).selections
         assert "pool:b/CUSTOM_SEAT" in one.slots
 

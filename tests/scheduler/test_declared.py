@@ -109,39 +109,39 @@ async def test_a_server_group_does_not_come_back_with_members_that_it_does_not_c
 
 
 async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
-    found, new = await two_cells.pools.put(SEATS, "b")
+    found, new = await two_cells.shared_pools.put(SEATS, "b")
     assert (found.cell, found.slots["CUSTOM_SEAT"].free, new) == ("b", 10, True)
     with pytest.raises(ClaimState, match="cell b"):
-        await two_cells.pools.put(SEATS, "a")
+        await two_cells.shared_pools.put(SEATS, "a")
     with pytest.raises(NotFound, match="no cell 'c'"):
-        await two_cells.pools.put(SEATS, "c")
-    assert await two_cells.pools.put(SEATS, "b") == (found, False)
+        await two_cells.shared_pools.put(SEATS, "c")
+    assert await two_cells.shared_pools.put(SEATS, "b") == (found, False)
 
 
 async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells: Scheduler) -> None:
     """Claimed amounts survive a new declaration, and prevent a deletion without force."""
-    await two_cells.pools.put(SEATS, "b")
+    await two_cells.shared_pools.put(SEATS, "b")
     store = two_cells._cells.named("b").store
     call = call_of(await store.tick(), member("one", "b1", **{"VCPU": 1, "pool:seats/CUSTOM_SEAT": 4}))
     assert (await store.claims.place(call)).outcome is Outcome.OK
-    found, _ = await two_cells.pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(20)}), "b")
+    found, _ = await two_cells.shared_pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(20)}), "b")
     slot = found.slots["CUSTOM_SEAT"]
     assert (slot.total, slot.claimed, slot.free) == (20, 4, 16)
     with pytest.raises(ClaimState, match="CUSTOM_SEAT"):
-        await two_cells.pools.delete("seats")
-    await two_cells.pools.delete("seats", force=True)
+        await two_cells.shared_pools.delete("seats")
+    await two_cells.shared_pools.delete("seats", force=True)
     with pytest.raises(NotFound):
-        await two_cells.pools.get("seats")
+        await two_cells.shared_pools.get("seats")
 
 
 async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
     """Each object is listed once, whatever the page size and the cell of the object."""
     for number, cell in ((3, "a"), (1, "b"), (2, "a")):
-        await two_cells.pools.put(SharedPool(f"p{number}", {"CUSTOM_SEAT": Inventory(number)}), cell)
+        await two_cells.shared_pools.put(SharedPool(f"p{number}", {"CUSTOM_SEAT": Inventory(number)}), cell)
         await two_cells.server_groups.put(ServerGroup(f"g{number}", GroupPolicy.SOFT_AFFINITY))
         await two_cells.aggregates.put(Aggregate(f"x{number}"))
-    first = await two_cells.pools.list(limit=2)
-    rest = await two_cells.pools.list(limit=2, after=first.next or "")
+    first = await two_cells.shared_pools.list(limit=2)
+    rest = await two_cells.shared_pools.list(limit=2, after=first.next or "")
     assert [one.name for one in first.items + rest.items] == ["p1", "p2", "p3"]
     assert (first.next, rest.next) == ("p2", None)
     assert [one.group.name for one in (await two_cells.server_groups.list()).items] == ["g1", "g2", "g3"]
@@ -151,7 +151,7 @@ async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
 async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) -> None:
     """A missing object may be restored before the cell has settled."""
     await new_epoch(two_cells._cells.named("b").store)
-    for service in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
+    for service in (two_cells.aggregates, two_cells.server_groups, two_cells.shared_pools):
         with pytest.raises(Settling, match="cell b"):
             await service.get("none")
     with pytest.raises(Settling):

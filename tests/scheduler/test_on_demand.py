@@ -45,14 +45,14 @@ async def test_single_things_need_no_replica(scheduler: Scheduler, brief: Schedu
     host = (await brief.claims.get(claim_id)).host
     shown = await brief.hosts.get(host)
     assert (shown.attested, shown.claims) == (True, 1)
-    await brief.hosts.set_status(host, HostStatus.DISABLED)
+    await brief.hosts.disable(host)
     assert (await scheduler.hosts.get(host)).status is HostStatus.DISABLED
     assert await brief.claims.release(claim_id)
     await brief.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY))
-    await brief.pools.put(SharedPool("nfs", {"DISK_GB": Inventory(100)}))
+    await brief.shared_pools.put(SharedPool("nfs", {"DISK_GB": Inventory(100)}))
     await brief.quotas.put(Quota("p1", {"VCPU": 4}))
     assert (await brief.server_groups.get("web")).members == 0
-    assert [one.name for one in (await brief.pools.list()).items] == ["nfs"]
+    assert [one.name for one in (await brief.shared_pools.list()).items] == ["nfs"]
     assert (await brief.quotas.get("p1")).limits == {"VCPU": 4}
     await brief.quotas.delete("p1")
     with pytest.raises(NotFound):

@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
-from redsched.model import ClaimStatus, GangMember, HostStatus, Request
+from redsched.model import ClaimStatus, GangMember, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
@@ -142,7 +142,7 @@ async def test_a_refused_id_may_be_tried_again(scheduler: Scheduler) -> None:
 
 async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> None:
     """Each host counts once; the nearest host is named with its numbers."""
-    await scheduler.hosts.set_status("h3", HostStatus.DISABLED)
+    await scheduler.hosts.disable("h3")
     await scheduler.select(ALL_OF_H1)
     with pytest.raises(NoValidHost) as refused:
         await scheduler.select(Request({"VCPU": 5, "MEMORY_MB": 7000}))
@@ -164,7 +164,7 @@ async def test_what_another_process_answered_is_seen(scheduler: Scheduler, clean
         await other.hosts.report(report_of("h9", VCPU=8))
         assert (await scheduler.select(ALL_OF_H1)).selections[0].host == "h9"
         await scheduler.claims.release(second.selections[0].claim_id or "")
-        await other.hosts.set_status("h1", HostStatus.DISABLED)
+        await other.hosts.disable("h1")
         with pytest.raises(NoValidHost):
             await scheduler.select(ALL_OF_H1)
 

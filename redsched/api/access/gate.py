@@ -15,11 +15,11 @@ from redsched.api.access.agents import own_host
 from redsched.api.access.callers import CALLER, STRANGER
 from redsched.api.access.policies import RoutePolicies
 from redsched.api.access.refused_agents import RefusedAgents
-from redsched.api.access.scopes import Access, RoutePolicy
 from redsched.api.problems import problem
 from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
+from redsched.auth.policy import Access, RoutePolicy
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
 from redsched.origin import Origin
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from starlette.routing import Route
 
-from redsched.api.access.scopes import ASSETS, OPEN, OPERATORS, SCOPES, RoutePolicy
+from redsched.api.access.scopes import ASSETS, SCOPES
+from redsched.auth.policy import OPEN, OPERATORS, RoutePolicy
 from redsched.errors import Forbidden
 
 Rows = Mapping[tuple[str, str], RoutePolicy]

@@ -17,7 +17,7 @@ from redsched.auth.caller import Caller, Role
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
 from redsched.model.kept_for import KeptFor, fact_of, from_fact, named_text, of_facts
-from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
+from redsched.scheduler import BulkResult, Change, Event, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"
 OWN_HOSTS = "redsched.own_hosts"
@@ -119,7 +119,7 @@ class Redactor:
             return found
         return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=(), ranked=(), closed=())
 
-    def event(self, event: EventView) -> EventView:
+    def event(self, event: Event) -> Event:
         """Return the event of an own claim, without the names of other hosts in its reason."""
         if self.is_off or "reason" not in event.facts:
             return event

@@ -9,10 +9,10 @@ from redsched.api.access.redact import named_projects
 from redsched.auth.caller import Caller, Role
 from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
+from redsched.model.filters import ME
 from redsched.model.records.capacity import CapacityBy
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.queries import ME
 from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 
 HOST_VARIABLE = "$host"

@@ -1,236 +1,95 @@
-"""/v1/claims: list and read claims, and the verbs on them."""
+"""How the routes of claims are handled: callers see and change their own claims only."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Request, Response
 
 from redsched.api import responses
 from redsched.api.access import owned, restrict
 from redsched.api.access.redact import Redactor
 from redsched.api.disconnect import unless_gone
-from redsched.api.openapi import BODY, answers, body
-from redsched.api.request_body import read, read_if_any
-from redsched.api.routes.common import KNOWN_QUERY, ClaimId, caller, scheduler
-from redsched.errors import (
-    ClaimState,
-    InvalidRequest,
-    NotConfirmed,
-    NotFound,
-    NoValidHost,
-    OutcomeUnknown,
-    QuotaExceeded,
-    Settling,
-    StaleToken,
-)
-from redsched.model import AcceptedClaim, Claim, ClaimStatus, ListedState, values_of
-from redsched.scheduler import BulkOutcome, BulkPage, ClaimFilter, Page
+from redsched.api.operations import Call, handles
+from redsched.api.routes.common import caller, scheduler
+from redsched.model import Claim, ClaimStatus, ListedState, values_of
+from redsched.model.filters import ClaimFilter
+from redsched.operations.claims import Bulk, Claims
+from redsched.scheduler import BulkOutcome, BulkPage, Page
 from redsched.schema.pages import CLAIMS
-from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
-from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.schema.responses import EndingAnswer
+from redsched.schema.requests.queries import BulkQuery
 
 COUNTED_AT_ONCE = 1000
 """The most claims that are read at a time to count those of other owners."""
 
-router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
-REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
-VERB = answers({200: Claim}, *REFUSED)
-PLACE = answers({200: Claim}, *REFUSED, NoValidHost, QuotaExceeded)
-BULK = answers({200: BulkPage}, InvalidRequest, NotFound)
-BULK_202 = answers({200: BulkPage, 202: BulkPage}, InvalidRequest, NotFound)
-VERB_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED)
-PLACE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded)
-MOVE_202 = answers({200: Claim, 202: AcceptedClaim}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
-PLACE_201 = answers({201: Claim, 200: Claim}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
+@handles(Claims.list)
+async def list_claims(request: Request, call: Call) -> Response:
+    """Answer with a page of the caller's claims."""
+    wanted = restrict.claim_filter(caller(request), call.query)
+    if wanted is None:
+        return responses.listed(CLAIMS, Page(()))
+    page = await scheduler(request).claims.list(**wanted.given, limit=call.query.limit, after=call.query.after)
+    return responses.listed(CLAIMS, Page(tuple(map(Redactor(request).claim, page.items)), page.next))
 
 
-@router.get("", summary="List claims", responses=answers({200: CLAIMS.type}, InvalidRequest, NotFound))
-async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
-    """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
-    wanted = restrict.claim_filter(caller(request), query)
-    page: Page[Claim] = await _listed(request, wanted, query) if wanted else Page(())
-    return responses.listed(CLAIMS, page)
+@handles(Claims.get)
+async def get_claim(request: Request, call: Call) -> Response:
+    """Answer with a claim."""
+    return responses.answered(await owned.shown(request, await call.do(request)))
 
 
-@router.delete("", summary="Release many claims", responses=BULK_202)
-async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
-    """Release all claims that match the filters, a page at a time. At least one filter is required.
-
-    202: some of them are still ending on their hosts; `watch` lists these.
-    """
-    wanted = restrict.bulk_filter(caller(request), query, query.force)
-    return await _bulk(request, wanted, query, scheduler(request).bulk.release, force=query.force)
-
-
-@router.post("/renew", summary="Renew many claims", responses=BULK)
-async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
-    """Renew the leases of all claims that match the filters and are not yet active, a page at a time."""
-    wanted = restrict.bulk_filter(caller(request), query)
-    return await _bulk(request, wanted, query, scheduler(request).bulk.renew, lease_s=query.lease_s)
+@handles(Claims.confirm, Claims.renew, Claims.fail, Claims.move, Claims.resize, Claims.shelve)
+async def change_claim(request: Request, call: Call) -> Response:
+    """Answer with the caller's claim after a verb: 202 while a host has yet to do its part."""
+    given = call.arguments
+    hosts: Collection[str] = given.get("hosts") or given.get("alternates") or ()
+    restrict.refuse_hosts(caller(request), hosts)
+    await owned.require(request, given["claim_id"], given["token"])
+    changing = call.do(request)
+    found: Claim = await (unless_gone(request, changing) if given.get("queue_timeout_s") else changing)
+    goes_on = 202 in call.operation.route.answers and _goes_on(call, found)
+    return responses.changed_claim(await owned.shown(request, found), goes_on)
 
 
-@router.post("/shelve", summary="Shelve many claims", responses=BULK_202)
-async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Shelve all claims that match the filters, a page at a time.
-
-    202: some of them are still ending on their hosts; `watch` lists these.
-    """
-    wanted = restrict.bulk_filter(caller(request), query)
-    return await _bulk(request, wanted, query, scheduler(request).bulk.shelve)
+def _goes_on(call: Call, claim: Claim) -> bool:
+    if call.operation is Claims.move:
+        return len(claim.placements) > 1
+    return bool(claim.resizing_to) if call.operation is Claims.resize else claim.state is ClaimStatus.ENDING
 
 
-@router.post("/unshelve", summary="Unshelve many claims", responses=BULK)
-async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Place all shelved claims that match the filters again, on any hosts that fit now, a page at a time."""
-    wanted = restrict.bulk_filter(caller(request), query)
-    return await _bulk(request, wanted, query, scheduler(request).bulk.unshelve)
-
-
-@router.get("/{claim_id}", summary="Get a claim", responses=answers({200: Claim}, InvalidRequest, NotFound))
-async def get_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Return a claim. Ended claims are kept for a limited time."""
-    return await _claim(request, await scheduler(request).claims.get(claim_id))
-
-
-@router.post("/{claim_id}/confirm", summary="Confirm a claim", responses=VERB, openapi_extra=body(TokenBody))
-async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Report that the work runs: the claim becomes active and no longer has a lease."""
-    token = (await read(request, TokenBody)).token
-    await owned.require(request, claim_id, token)
-    return await _claim(request, await scheduler(request).claims.confirm(claim_id, token))
-
-
-@router.post("/{claim_id}/renew", summary="Renew a claim", responses=VERB, openapi_extra=body(RenewBody))
-async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Renew the claim's lease. An active claim has no lease and does not change."""
-    asked = await read(request, RenewBody)
-    await owned.require(request, claim_id, asked.token)
-    return await _claim(request, await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s))
-
-
-@router.post("/{claim_id}/fail", summary="Fail a placement", responses=PLACE, openapi_extra=body(FailBody))
-async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Report that the work could not be started: its placement ends, and the next host that still fits takes the claim.
-
-    The response is the claim. 409 `no-valid-host`: no host fits; the placement has ended nevertheless. If the placement
-    is the target of a move, only the target ends, and the claim stays where it is; with hosts in `alternates` the
-    response is then 409 `claim-state`.
-    """
-    asked = await read(request, FailBody)
-    restrict.refuse_hosts(caller(request), asked.alternates)
-    await owned.require(request, claim_id, asked.token)
-    return await _claim(request, await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates))
-
-
-@router.post(
-    "/{claim_id}/move", status_code=202, summary="Move a claim", responses=MOVE_202, openapi_extra=body(MoveBody)
-)
-async def move_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Claim a place on another host and return the claim. 202: both places are held until the work runs at the target.
-
-    200: the request is a repeat, and the claim has moved.
-    """
-    asked = await read(request, MoveBody)
-    restrict.refuse_hosts(caller(request), asked.hosts)
-    await owned.require(request, claim_id, asked.token)
-    moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
-    found, _ = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
-    return await _changed(request, found, goes_on=len(found.placements) > 1)
-
-
-@router.post("/{claim_id}/resize", summary="Resize a claim", responses=PLACE_202, openapi_extra=body(ResizeBody))
-async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Change the claim's amounts in place.
-
-    202: its host is running the work and still has to resize it; until then the larger amounts are held
-    (`resizing_to` has the new ones).
-    """
-    asked = await read(request, ResizeBody)
-    await owned.require(request, claim_id, asked.token)
-    found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
-    return await _changed(request, found, goes_on=bool(found.resizing_to))
-
-
-@router.post("/{claim_id}/shelve", summary="Shelve a claim", responses=VERB_202, openapi_extra=body(TokenBody))
-async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Free the claim's amounts and keep the claim. 202: its host still has to report that the work is gone."""
-    token = (await read(request, TokenBody)).token
-    await owned.require(request, claim_id, token)
-    found = await scheduler(request).claims.shelve(claim_id, token)
-    return await _changed(request, found, goes_on=found.state is ClaimStatus.ENDING)
-
-
-@router.post(
-    "/{claim_id}/unshelve",
-    status_code=201,
-    summary="Unshelve a claim",
-    responses=PLACE_201,
-    openapi_extra=body(UnshelveBody, required=False),
-)
-async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Place a shelved claim again, on any host that fits now. 200: the claim was already unshelved."""
-    asked = await read_if_any(request, UnshelveBody)
+@handles(Claims.unshelve)
+async def unshelve_claim(request: Request, call: Call) -> Response:
+    """Answer with a claim that has been placed again: 200 if it was already."""
+    claim_id, timeout_s = call.arguments["claim_id"], call.arguments["queue_timeout_s"]
     token = await owned.require(request, claim_id)
-    claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s, token)
-    found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
+    claiming = scheduler(request).claims.unshelved(claim_id, timeout_s, token)
+    found, fresh = await (unless_gone(request, claiming) if timeout_s else claiming)
     shown = await owned.shown(request, found)
-    if not fresh:
-        return responses.answered(shown)
-    return responses.answered(shown, 201, {"Location": responses.claim_path(claim_id)})
+    return responses.created(shown, responses.claim_path(claim_id)) if fresh else responses.answered(shown)
 
 
-@router.delete(
-    "/{claim_id}",
-    status_code=204,
-    summary="Release a claim",
-    responses=answers(
-        {204: None, 202: EndingAnswer},
-        InvalidRequest,
-        NotFound,
-        ClaimState,
-        StaleToken,
-        Settling,
-        OutcomeUnknown,
-    ),
-)
-async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
-    """Release a claim. 204: its amounts are free. 202: its host still has to report that the work is gone.
-
-    `force` frees them at once.
-    """
-    if await owned.release(request, claim_id, query.token, query.force):
+@handles(Claims.release)
+async def release_claim(request: Request, call: Call) -> Response:
+    """Answer with nothing once the amounts are free, or with where to see that its host has ended the work."""
+    claim_id: str = call.arguments["claim_id"]
+    if await owned.release(request, claim_id, call.query.token, call.query.force):
         return responses.nothing()
     return responses.accepted({"claim_id": claim_id, "state": "ending"}, responses.claim_path(claim_id))
 
 
-async def _claim(request: Request, found: Claim) -> Response:
-    return responses.answered(await owned.shown(request, found))
-
-
-async def _changed(request: Request, found: Claim, goes_on: bool) -> Response:
-    return responses.changed_claim(await owned.shown(request, found), goes_on)
-
-
-async def _listed(request: Request, wanted: ClaimFilter, query: ClaimsQuery) -> Page[Claim]:
-    page = await scheduler(request).claims.list(**wanted.given, limit=query.limit, after=query.after)
-    return Page(tuple(map(Redactor(request).claim, page.items)), page.next)
-
-
-async def _bulk(
-    request: Request,
-    wanted: ClaimFilter | None,
-    query: BulkQuery,
-    verb: Callable[..., Awaitable[BulkPage]],
-    **more: Any,
-) -> Response:
+@handles(Bulk.release, Bulk.renew, Bulk.shelve, Bulk.unshelve)
+async def change_claims(request: Request, call: Call) -> Response:
+    """Answer with the result of each claim of a page that the caller may change."""
+    query: BulkQuery = call.query
+    more: dict[str, Any] = {name: getattr(query, name) for name in ("force", "lease_s") if hasattr(query, name)}
+    wanted = restrict.bulk_filter(caller(request), query, more.get("force", False))
     if wanted is None:
         return responses.answered(BulkPage(()))
-    found = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
-    others = await _of_others(request, query, verb == scheduler(request).bulk.unshelve)
+    verb = call.operation.on(scheduler(request))
+    found: BulkPage = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
+    others = await _of_others(request, query, call.operation is Bulk.unshelve)
     results = tuple(map(Redactor(request).result, found.results))
     is_ending = any(one.outcome is BulkOutcome.ENDING for one in results)
     watch = _ending(query, wanted) if is_ending else None

@@ -1,73 +1,64 @@
-"""/v1/aggregates, /v1/server-groups and /v1/shared-pools: objects that operators declare, and their state."""
+"""How the routes of declared objects are handled: aggregates, server groups, shared pools and quotas."""
 
-from fastapi import APIRouter
+from collections.abc import Collection
+from typing import Any
 
-from redsched.api.routes.common import KNOWN_QUERY
-from redsched.api.routes.declared_kind import DeclaredKind, add_routes
-from redsched.errors import ClaimState, NotFound
-from redsched.model import Aggregate, ServerGroup
-from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
-from redsched.schema import pages
+from fastapi import Request, Response
+
+from redsched.api import etags, responses
+from redsched.api.access import restrict
+from redsched.api.operations import Call, handles
+from redsched.api.routes.common import caller, scheduler
+from redsched.operations.declared import Aggregates, Quotas, ServerGroups, SharedPools
+from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema.requests.declared import SharedPoolBody
 
-router = APIRouter(prefix="/v1", tags=["declared"], dependencies=[KNOWN_QUERY])
 
-AGGREGATES = DeclaredKind[AggregateView, Aggregate](
-    path="aggregates",
-    singular="aggregate",
-    example="licensed",
-    service=lambda known: known.aggregates,
-    put=lambda known, aggregate, tags: known.aggregates.put(aggregate, tags),
-    body=Aggregate,
-    record=AggregateView,
-    page=pages.AGGREGATES,
-    examples={"aggregate": {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}},
-    list_doc="Return a page of aggregates, sorted by name, with their metadata and hosts.",
-    get_doc="Return an aggregate with its metadata and hosts.",
-    put_doc="Declare an aggregate in every cell, replacing its metadata and hosts. 201: it is new. 404: unknown host.",
-    delete_doc="Delete an aggregate. 409 if it has hosts; `force` removes them from it.",
-    put_errors=(NotFound,),
-)
+def _service(request: Request, call: Call) -> DeclaredService[Any]:
+    found: DeclaredService[Any] = getattr(scheduler(request), call.operation.name.partition(".")[0])
+    return found
 
-SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroup](
-    path="server-groups",
-    singular="server group",
-    example="web",
-    service=lambda known: known.server_groups,
-    put=lambda known, group, tags: known.server_groups.put(group, tags),
-    body=ServerGroup,
-    record=ServerGroupView,
-    page=pages.SERVER_GROUPS,
-    examples={"server_group": {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}},
-    list_doc="Return a page of server groups, sorted by name, with their counts.",
-    get_doc="Return a server group, and its number of members by host, zone and label value.",
-    put_doc="Declare a server group in every cell. 201: it is new. 409: with members, only `max_per_host` can change.",
-    delete_doc="Delete a server group. 409 if it has members; with `force` they stay where they are.",
-    put_errors=(ClaimState,),
-)
 
-SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
-    path="shared-pools",
-    singular="shared pool",
-    example="licences",
-    service=lambda known: known.pools,
-    put=lambda known, pool, tags: known.pools.put(pool, pool.cell, tags),
-    body=SharedPoolBody,
-    record=SharedPoolView,
-    page=pages.SHARED_POOLS,
-    examples={
-        "pool": {
-            "inventories": {"CUSTOM_SEAT": {"total": 100}},
-            "traits": ["CUSTOM_LICENCE"],
-            "aggregates": ["licensed"],
-        }
-    },
-    list_doc="Return a page of shared pools, sorted by name, with their claimed and free amounts.",
-    get_doc="Return a shared pool with its claimed and free amounts.",
-    put_doc="Declare a shared pool in one cell. Claimed amounts stay. 201: it is new. 409: taken in another cell.",
-    delete_doc="Delete a shared pool. 409 while any of its amounts are claimed, unless `force`.",
-    put_errors=(NotFound, ClaimState),
-)
+def _visible(request: Request, call: Call) -> Collection[str] | None:
+    """Return the names of the objects that the caller may know; None for all."""
+    return restrict.visible_projects(caller(request)) if call.operation in (Quotas.list, Quotas.get) else None
 
-for _kind in (AGGREGATES, SERVER_GROUPS, SHARED_POOLS):
-    add_routes(router, _kind)
+
+@handles(Aggregates.list, ServerGroups.list, SharedPools.list, Quotas.list)
+async def list_objects(request: Request, call: Call) -> Response:
+    """Answer with a page of the objects that the caller may know."""
+    page = await _service(request, call).list(**call.arguments, only=_visible(request, call))
+    return responses.listed(call.operation.route.answers[200], page)
+
+
+@handles(Aggregates.get, ServerGroups.get, SharedPools.get, Quotas.get)
+async def get_object(request: Request, call: Call) -> Response:
+    """Answer with an object and its ETag."""
+    (name,), only, service = call.arguments.values(), _visible(request, call), _service(request, call)
+    if only is not None and name not in only:
+        await service.refuse_unknown(name)
+    return await _shown(service, name)
+
+
+@handles(Aggregates.put, ServerGroups.put, SharedPools.put, Quotas.put)
+async def put_object(request: Request, call: Call) -> Response:
+    """Answer with an object as it was declared: 201 if it is new."""
+    name, thing, service = call.path_name, call.body, _service(request, call)
+    where = (thing.cell,) if isinstance(thing, SharedPoolBody) else ()
+    _, is_new = await call.operation.on(scheduler(request))(thing, *where, if_match=call.arguments["if_match"])
+    return await _shown(service, name, request.url.path if is_new else "")
+
+
+@handles(Aggregates.delete, ServerGroups.delete, SharedPools.delete, Quotas.delete)
+async def delete_object(request: Request, call: Call) -> Response:
+    """Answer with nothing once an object is deleted."""
+    given = call.arguments
+    # Nothing uses a quota in a way that keeps it from being deleted.
+    await _service(request, call).delete(call.path_name, given.get("force", True), given["if_match"])
+    return responses.nothing()
+
+
+async def _shown(service: DeclaredService[Any], name: str, created_at: str = "") -> Response:
+    headers = await etags.etag_of(service, name)
+    found = await service.get(name)
+    return responses.created(found, created_at, headers) if created_at else responses.answered(found, headers=headers)

@@ -1,46 +1,28 @@
-"""/v1 itself, /healthz, /readyz and /metrics: for operators of redsched."""
+"""How /v1 itself is handled, and /healthz, /readyz and /metrics: for operators of redsched."""
 
 from fastapi import APIRouter, Request, Response
 
 from redsched.api import responses
 from redsched.api.access.callers import STRANGER, sees_all_claims
 from redsched.api.openapi import answers
+from redsched.api.operations import Call, handles
 from redsched.api.problems import NotReady
-from redsched.api.routes.common import caller, refuse_query, scheduler
-from redsched.errors import InvalidRequest
-from redsched.model.records.status import StatusReport
-from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer
+from redsched.api.routes.common import caller
+from redsched.model.records.service import About
+from redsched.operations.fleet import RestFleet
+from redsched.schema.responses import HealthAnswer, ReadyAnswer
 
 router = APIRouter(tags=["service"])
 
 METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
-@router.get("/v1", summary="Describe the service", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
-async def get_about(request: Request) -> Response:
-    """Return the name and version of the service, the paths of its documentation, and the role of the caller."""
-    refuse_query(request)
+@handles(RestFleet.about)
+async def get_about(request: Request, _: Call) -> Response:
+    """Answer with what the service is, and what the caller may do."""
     app, by = request.app, caller(request)
-    return responses.answer(
-        {
-            "name": app.title,
-            "version": app.version,
-            "summary": app.summary,
-            "openapi": app.openapi_url,
-            "docs": "/docs",
-            "role": None if by is STRANGER else by.role,
-        }
-    )
-
-
-@router.get("/v1/status", summary="Get the status", responses=answers({200: StatusReport}, InvalidRequest))
-async def get_status(request: Request) -> Response:
-    """Return the state of the store and of all cells, and what is wrong or stuck, with the commands that help.
-
-    The response is 200 also if something is wrong: `healthy` is false then.
-    """
-    refuse_query(request)
-    return responses.answered(await scheduler(request).status())
+    role = None if by is STRANGER else by.role
+    return responses.answered(About(app.title, app.version, app.summary, app.openapi_url, "/docs", role))
 
 
 @router.get("/healthz", summary="Check liveness", responses=answers({200: HealthAnswer}, store=False))

@@ -12,7 +12,7 @@ from redsched.cli.host_condition import host_text as condition
 from redsched.cli.natural import in_names, natural
 from redsched.cli.top.reading import HostState, State
 from redsched.model import Claim, HostCondition
-from redsched.scheduler import CapacityRow, EventView, HostView
+from redsched.scheduler import CapacityRow, Event, HostView
 from redsched.scheduler.status.wording import counted
 
 BAR, LEAST_BAR = 24, 10
@@ -133,7 +133,7 @@ def matches(view: HostView, text: str) -> bool:
     return all(word in words for word in text.lower().split())
 
 
-def events(found: Sequence[EventView], lines: int) -> Table:
+def events(found: Sequence[Event], lines: int) -> Table:
     """Return the latest events, the newest last."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for _ in range(4):

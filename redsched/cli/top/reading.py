@@ -9,7 +9,7 @@ from typing import TypeVar
 from redsched.cli.fleet import Fleet
 from redsched.errors import RedschedError
 from redsched.model import Claim
-from redsched.scheduler import CapacityRow, EventFilter, EventView, HostView, StatusReport
+from redsched.scheduler import CapacityRow, Event, EventFilter, HostView, StatusReport
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class State:
 
     report: StatusReport
     capacity: Sequence[CapacityRow]
-    events: Sequence[EventView]
+    events: Sequence[Event]
 
 
 async def read_state(fleet: Fleet) -> State:

@@ -93,7 +93,7 @@ def fail(
     async def work(fleet: Fleet) -> Claim:
         body = {"token": await _token(fleet, claim, token), "alternates": [] if no_alternate else to or None}
         asked = options.as_model(body, FailBody)
-        return await fleet.migrations.fail(claim, asked.token, asked.alternates)
+        return await fleet.claims.fail(claim, asked.token, asked.alternates)
 
     found = with_fleet(where, work)
     is_over = found.state in ENDING_OR_ENDED
@@ -126,7 +126,7 @@ def move(
     async def work(fleet: Fleet) -> Claim:
         body = {"token": await _token(fleet, claim, token), "hosts": to, "live": live}
         asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
-        return (await fleet.migrations.move(claim, **asked.model_dump()))[0]
+        return await fleet.claims.move(claim, **asked.model_dump())
 
     _show(where, work, as_json, "{0.claim_id} is {0.state} on {0.host}, and leaves its present host once it runs there")
 
@@ -154,7 +154,7 @@ def resize(
             "slots": {name: amount for name, amount in given.items() if "/" in name},
         }
         asked = options.as_model(body, ResizeBody)
-        return await fleet.claims.resize(claim, asked.token, asked.slots, asked.resources)
+        return await fleet.claims.resize(claim, asked.token, asked.resources, asked.slots)
 
     found = with_fleet(where, work)
     if as_json:
@@ -230,7 +230,7 @@ def unshelve(
 def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, where: Where) -> None:
     async def work(fleet: Fleet) -> Claim:
         asked = options.as_model({"queue_timeout_s": queue_timeout_s}, UnshelveBody)
-        return (await fleet.migrations.unshelve(claim, asked.queue_timeout_s))[0]
+        return await fleet.claims.unshelve(claim, asked.queue_timeout_s)
 
     _show(where, work, as_json, "{0.claim_id} is {0.state} on {0.host}")
 

@@ -3,7 +3,7 @@
 `set` creates or changes an object. Fields that are not named stay as they are, unless `--request` replaces all of them.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
+from redsched.model.conditions import ABSENT, IfMatch
 from redsched.model.record import json_of
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
@@ -27,7 +28,6 @@ from redsched.schema import declarations, pages
 from redsched.schema.pages import PageOf
 from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody
-from redsched.store.codec.tags import ABSENT, IfMatch
 
 View = TypeVar("View")
 
@@ -49,10 +49,10 @@ Force = Annotated[bool, typer.Option("--force", help="Delete it even if it is in
 class _Service(Protocol[View]):
     """The calls that objects of every kind have."""
 
-    async def tag(self, name: str, /) -> str: ...
-    async def get(self, name: str, /) -> View: ...
-    async def list(self, limit: int = 100, after: str = "") -> Page[View]: ...
-    async def delete(self, name: str, force: bool = False) -> None: ...
+    def tag(self, name: str, /) -> Coroutine[Any, Any, str]: ...
+    def get(self, name: str, /) -> Coroutine[Any, Any, View]: ...
+    def list(self, limit: int = 100, after: str = "") -> Awaitable[Page[View]]: ...
+    def delete(self, name: str, force: bool = False) -> Coroutine[Any, Any, None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _show_pool(found: SharedPoolView) -> None:
 
 async def _put_pool(fleet: Fleet, name: str, body: dict[str, Any], tags: IfMatch) -> tuple[SharedPoolView, bool]:
     pool = options.as_model(body, SharedPoolBody, name)
-    return await fleet.pools.put(pool, pool.cell, tags)
+    return await fleet.shared_pools.put(pool, pool.cell, tags)
 
 
 def _free(found: SharedPoolView) -> object:
@@ -285,7 +285,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
-    lambda fleet: fleet.pools,
+    lambda fleet: fleet.shared_pools,
     pages.SHARED_POOLS,
     Listing(
         (

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from pydantic_core import to_json
 
 from redsched.cli import completion, formats, tables
 from redsched.cli.fleet import Fleet, opened, with_fleet
@@ -14,9 +13,9 @@ from redsched.cli.listings import Column, Form, Listing, Output, show_page
 from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, filter_names, many, seconds, takes
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
-from redsched.scheduler import EventFilter, EventView, Page
+from redsched.scheduler import Event, EventFilter, Page
 from redsched.scheduler.status.wording import counted
-from redsched.schema import responses
+from redsched.schema.pages import EVENTS
 
 EVERY_S = 0.5
 SHOWN = ("claim", "host", "project", "consumer")
@@ -63,13 +62,13 @@ def events(
     page = with_fleet(where, lambda s: _page(s, limit, after, wanted), read_only=True)
     if not after and len(page.items) == limit and wanted_form.chosen in (None, Output.WIDE):
         tables.remark(f"the latest {counted(limit, 'event')}: --limit shows more, --older-than earlier ones")
-    return show_page(LISTING, page, lambda one: responses.EventsAnswer.of(one), wanted_form)
+    return show_page(LISTING, page, EVENTS.values, wanted_form)
 
 
-async def _page(fleet: Fleet, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
+async def _page(fleet: Fleet, limit: int, after: str, wanted: EventFilter) -> Page[Event]:
     if after:
         return await fleet.events.list(limit, after, wanted)
-    return Page(tuple(await fleet.events.newest(limit, wanted)))
+    return Page(await fleet.events.newest(limit, wanted))
 
 
 async def _follow(where: Where, after: str, wanted: EventFilter, follower: "_Follower") -> None:
@@ -86,13 +85,13 @@ class _Follower:
         self._is_fitted = tables.is_fitted(self._form is Output.WIDE)
         self._day = ""
 
-    def show(self, one: EventView) -> None:
+    def show(self, one: Event) -> None:
         """Show one event immediately."""
         if self._form is Output.JSON:
-            print(json.dumps(json.loads(to_json(responses.EventAnswer.of(one)))), flush=True)
+            print(json.dumps(one.members()), flush=True)
         elif self._form is Output.YAML:
             print("---")
-            tables.show_yaml(responses.EventAnswer.of(one))
+            tables.show_yaml(one.members())
         elif self._form is Output.NAME:
             print(one.id, flush=True)
         elif self._is_fitted:
@@ -100,7 +99,7 @@ class _Follower:
         else:
             print(tables.line_of((*_row(one)[:-1], " ".join(filter(None, (_what(one), _note(one)))))), flush=True)
 
-    def _show_fitted(self, one: EventView) -> None:
+    def _show_fitted(self, one: Event) -> None:
         at = formats.At(one.at_ms)
         if at.day != self._day:
             self._day = at.day
@@ -110,39 +109,39 @@ class _Follower:
             tables.say(f"{' ' * formats.INDENT}{note}")
 
 
-def _row(one: EventView) -> tuple[object, ...]:
+def _row(one: Event) -> tuple[object, ...]:
     return tuple(column.value(one) for column in LISTING.columns)
 
 
-def _who(one: EventView) -> Iterator[str]:
+def _who(one: Event) -> Iterator[str]:
     """Yield the values of the table's columns: claim and host bare, the others as `name=value`."""
     for name in SHOWN:
         if value := one.facts.get(name):
             yield value if name in ("claim", "host") else f"{name}={value}"
 
 
-def _what(one: EventView) -> str:
+def _what(one: Event) -> str:
     rest = (_fact(one, name) for name in one.facts if name not in (*SHOWN, REASON, *NOT_SHOWN))
     return " ".join((tables.amounts(one.slots), *rest)).strip()
 
 
-def _note(one: EventView) -> str:
+def _note(one: Event) -> str:
     return _fact(one, REASON) if REASON in one.facts else ""
 
 
-def _fact(one: EventView, name: str) -> str:
+def _fact(one: Event, name: str) -> str:
     return f"{name}={' '.join(one.facts[name].split())}"
 
 
-def _kind(one: EventView) -> object:
+def _kind(one: Event) -> object:
     return formats.bad(one.kind) if "failed" in one.kind else one.kind
 
 
-def _of(name: str) -> Callable[[EventView], object]:
+def _of(name: str) -> Callable[[Event], object]:
     return lambda one: one.facts.get(name)
 
 
-LISTING: Listing[EventView] = Listing(
+LISTING: Listing[Event] = Listing(
     (
         Column("TIME", lambda one: formats.At(one.at_ms)),
         Column("KIND", _kind),

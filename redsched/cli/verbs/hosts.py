@@ -15,7 +15,7 @@ from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
-from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
+from redsched.model import MAX_DEADLINE_S, AtDeadline
 from redsched.model.record import json_of
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.wording import counted
@@ -122,7 +122,7 @@ def drain(
     _refuse_half(name, move, deadline, then)
 
     async def drained(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then, reason=reason, cell=cell)
+        await fleet.hosts.drain(name, move, deadline, then, reason=reason, cell=cell)
         print(f"{name} is draining", flush=True)
         if not move:
             await _say_what_stays(fleet, name, cell)
@@ -148,7 +148,7 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
 def enable(name: HostArgument, cell: InCell = "", where: Where = ANYWHERE) -> None:
     """Allow new claims on this host again."""
     with _names_cell():
-        with_fleet(where, lambda s: s.hosts.set_status(name, HostStatus.ENABLED, cell=cell), on_demand=True)
+        with_fleet(where, lambda s: s.hosts.enable(name, cell=cell), on_demand=True)
     print(f"{name} is enabled")
 
 
@@ -162,7 +162,7 @@ def disable(
     """Stop new claims on this host; existing claims stay."""
 
     async def disabled(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason, ahead=ahead, cell=cell)
+        await fleet.hosts.disable(name, reason=reason, ahead=ahead, cell=cell)
         if ahead and not await _is_known(fleet, name, cell):
             print(f"{name} will be disabled from its first report on", flush=True)
             return
@@ -212,7 +212,7 @@ def write_off(
 
     async def written_off(fleet: Fleet) -> None:
         try:
-            await fleet.hosts.lost(name, evacuate, force, reason=reason, cell=cell)
+            await fleet.hosts.write_off(name, evacuate, force, reason=reason, cell=cell)
         except ClaimState as error:
             if "lease_ms" not in error.facts:
                 raise
@@ -255,7 +255,7 @@ def remove(
         lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name, cell)}",
     )
     with options.names_force(f"redsched host remove {name}{f' --cell {cell}' if cell else ''} --force"), _names_cell():
-        with_fleet(where, lambda s: s.hosts.forget(name, force, cell=cell), on_demand=True)
+        with_fleet(where, lambda s: s.hosts.remove(name, force, cell=cell), on_demand=True)
     print(f"{name} is removed")
 
 

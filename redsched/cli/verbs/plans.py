@@ -20,7 +20,8 @@ from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPl
 from redsched.scheduler.status.wording import counted
 
 if TYPE_CHECKING:
-    from redsched.cli.remote.plans import RemotePlans
+    from redsched.operations.operation import Async
+    from redsched.operations.plans import Plans
     from redsched.scheduler.plans.service import PlanService
 
 T = TypeVar("T")
@@ -138,7 +139,7 @@ def is_given(asked: RequestOptions) -> bool:
 
 
 def planned(
-    where: Where, export: str, budget_s: int | None, ask: Callable[["PlanService | RemotePlans"], Awaitable[T]]
+    where: Where, export: str, budget_s: int | None, ask: Callable[["PlanService | Plans[Async]"], Awaitable[T]]
 ) -> T:
     """Make a plan on an export, if one is named, else on the running cells. Raises InvalidRequest."""
     if export:

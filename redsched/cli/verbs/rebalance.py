@@ -13,13 +13,14 @@ from redsched.cli.progress import waiting
 from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, is_given, limit_of, planned, planned_request
 from redsched.cli.where import ANYWHERE, Where
-from redsched.errors import ClaimState, InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest, Unavailable
 from redsched.model.record import json_of
 from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
 
 if TYPE_CHECKING:
-    from redsched.cli.remote.plans import RemotePlans
+    from redsched.operations.operation import Async
+    from redsched.operations.plans import Plans
     from redsched.scheduler.plans.service import PlanService
 
 HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")
@@ -70,7 +71,7 @@ def rebalance(
     if export and apply:
         raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
 
-    def ask(plans: "PlanService | RemotePlans") -> Awaitable[RebalancePlan]:
+    def ask(plans: "PlanService | Plans[Async]") -> Awaitable[RebalancePlan]:
         return plans.rebalance(aim, max_moves, request, hosts, policy)
 
     if not apply:
@@ -95,9 +96,18 @@ def rebalance(
 async def _apply(fleet: Fleet, plan: RebalancePlan, timeout_s: int, as_json: bool) -> list[AppliedMove]:
     """Carry out the moves, and report each as soon as it is complete."""
     found = list[AppliedMove]()
-    async for one in fleet.move_runner.run(plan.moves, timeout_s):
+    for move in plan.moves:
+        try:
+            # Each is a call of its own: no proxy has to wait for all of them, and the caller sees each at once.
+            [one] = (await fleet.plans.apply([move], timeout_s)).moves
+        except Unavailable as error:
+            if not found:
+                raise
+            one = AppliedMove(move.claim_id, move.source, move.target, error.detail)
         found.append(one)
-        if not as_json and not one.problem:
+        if one.problem:
+            break
+        if not as_json:
             tables.say(f"{one.claim_id} is active on {one.target} ({len(found)} of {len(plan.moves)})")
     return found
 

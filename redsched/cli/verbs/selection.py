@@ -37,6 +37,8 @@ MAX_NAMED = 5
 """The most claims in the way that are named for each host; --json has all."""
 MAX_HOSTS = 100_000
 """The most hosts that `--every-host` shows."""
+HOSTS_AT_ONCE, CHECKED_AT_ONCE = 100, 1000
+"""How many hosts one call names, whose names may be in its URL, and of how many it returns every check."""
 
 
 @takes_asked
@@ -141,7 +143,7 @@ def explain(
     named = [check_name("host", host) for host in on]
 
     async def explained(fleet: Fleet) -> tuple[Explanation, list[str]]:
-        found = await fleet.explain(request, *(await fleet.host_names(MAX_HOSTS) if every else named))
+        found = await _explained(fleet, request, named, every)
         return found, [] if as_json else await named_hosts.closed(fleet, request.hosts)
 
     found, closed = with_fleet(where, explained, read_only=True)
@@ -150,6 +152,21 @@ def explain(
     else:
         _show_explanation(request, found, closed)
     return 0 if found.fits and not found.exceeded else REFUSED
+
+
+async def _explained(fleet: Fleet, request: Request, named: Sequence[str], every: bool) -> Explanation:
+    """Return the explanation with every check of the named hosts, or of every host, some hosts at a time."""
+    if not every:
+        found = await fleet.explain(request, named[:HOSTS_AT_ONCE])
+        for first in range(HOSTS_AT_ONCE, len(named), HOSTS_AT_ONCE):
+            more = await fleet.explain(request, named[first : first + HOSTS_AT_ONCE])
+            found = replace(found, checks=(*found.checks, *more.checks))
+        return found
+    found = more = await fleet.explain(request, limit=CHECKED_AT_ONCE)
+    while len(more.checks) == CHECKED_AT_ONCE and len(found.checks) < MAX_HOSTS:
+        more = await fleet.explain(request, limit=CHECKED_AT_ONCE, after=more.checks[-1].host)
+        found = replace(found, checks=(*found.checks, *more.checks))
+    return found
 
 
 def _show_selections(found: Selections, as_json: bool) -> None:

@@ -46,7 +46,7 @@ class ClaimedPlace(Selection):
 
 
 @record
-class ClaimedPlaces:
-    """All places of a request, in the order of `claim_ids`."""
+class ClaimedPlaces(Selections):
+    """All places that were claimed for a request, in the order of `claim_ids`."""
 
     selections: tuple[ClaimedPlace, ...]

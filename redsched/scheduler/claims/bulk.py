@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
+from redsched.model.filters import ClaimFilter
 from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.queries import ClaimFilter
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
 
 if TYPE_CHECKING:
-    from redsched.scheduler.claims.migration import MigrationService
+    pass
 
 AT_ONCE = 32
 """The number of claims processed concurrently."""
@@ -33,10 +33,9 @@ Verb = Callable[[Claim], Awaitable["BulkOutcome"]]
 class BulkService:
     """Verbs for all claims that match a filter. Pass a page's `next` as `after` to the next call."""
 
-    def __init__(self, cells: Cells, claims: ClaimService, migrations: "MigrationService") -> None:
+    def __init__(self, cells: Cells, claims: ClaimService) -> None:
         self._cells = cells
         self._claims = claims
-        self._migrations = migrations
 
     async def release(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
@@ -85,7 +84,7 @@ class BulkService:
             raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {', '.join(other)}")
 
         async def each(claim: Claim) -> BulkOutcome:
-            await self._migrations.unshelve(claim.claim_id, token=claim.token)
+            await self._claims.unshelve(claim.claim_id, token=claim.token)
             return BulkOutcome.UNSHELVED
 
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)

@@ -14,11 +14,11 @@ from redsched.model import (
     Reason,
     accepts,
 )
+from redsched.model.filters import ClaimFilter
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.cursor import Place
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, condition_from
-from redsched.scheduler.queries import ClaimFilter
 from redsched.store.codec.fields import DRAINING_FIELDS, draining_of
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE

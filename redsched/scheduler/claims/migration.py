@@ -33,14 +33,7 @@ class MigrationService:
         self._gangs = gangs
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
-        """Report that the work could not be started: end the placement, and place the claim on the next host that fits.
-
-        `alternates` are the hosts to try; None tries those chosen with its first host, then any host on which it has
-        not failed; an empty collection ends the claim. If the placement is the target of a move, only the target ends,
-        and the claim stays where it is; `alternates` with hosts are refused then. Returns the claim at its place.
-        Raises NoValidHost or QuotaExceeded (the claim has ended in both cases), ClaimState, StaleToken, NotFound,
-        Settling.
-        """
+        """Do what `ClaimService.fail` does."""
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
             return known
@@ -138,29 +131,19 @@ class MigrationService:
         live: bool = False,
         deadline_s: int = 0,
         queue_timeout_s: int = 0,
-    ) -> tuple[Claim, bool]:
-        """Move a claim to another place. It holds the source until the target is active; then the source is released.
-
-        `hosts` restricts the targets; the current host is one only if named, for a move to other pools of it. A live
-        move has a deadline (300 s by default), after which the target is released; with `queue_timeout_s`, the call
-        waits for room. Returns the claim at its target, and False if an earlier call placed it there. Raises
-        NoValidHost, ClaimState, StaleToken, NotFound, Settling.
-        """
+    ) -> Claim:
+        """Do what `ClaimService.move` does."""
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
-            return known, False
+            return known
         _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
         spec = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
-        return await self._place_or_wait(cell, claim, spec, queue_timeout_s)
+        return (await self._place_or_wait(cell, claim, spec, queue_timeout_s))[0]
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
-        """Place a shelved claim again. Returns the claim, and False if an earlier call placed it.
-
-        `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
-        shelved), StaleToken, NotFound, Settling.
-        """
+        """Do what `ClaimService.unshelved` does."""
         cell, claim = await self._cells.find_claim(claim_id)
         if token and claim.token != token:
             raise stale(claim)

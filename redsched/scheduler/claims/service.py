@@ -1,15 +1,16 @@
-"""Read claims, and operate on a claim where it is: confirm, renew, resize, shelve, release.
+"""Read claims, and operate on one: confirm, renew, resize, shelve, release.
 
-migration.py has the verbs that place a claim again, bulk.py those for many claims.
+The verbs that place it again (fail, move, unshelve) are in migration.py, those on many claims in bulk.py.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
+from redsched.model.filters import ME, ClaimFilter
 from redsched.model.kept_for import KeptFor
 from redsched.model.records.pages import Page
 from redsched.model.validation import split_slot
@@ -19,11 +20,13 @@ from redsched.scheduler.claims.listing import with_host_conditions, with_reasons
 from redsched.scheduler.claims.moved import marks_of, pass_after, walk_pass
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import KEPT, absolute, resize_refusal
-from redsched.scheduler.queries import ME, ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
+
+if TYPE_CHECKING:
+    from redsched.scheduler.claims.migration import MigrationService
 
 Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]
 
@@ -41,11 +44,17 @@ class ClaimService:
     Reads go to the store, not to memory.
     """
 
-    def __init__(self, cells: Cells, quotas: Quotas, unmovable: Unmovable) -> None:
-        """`unmovable` returns, by id, the claims that have to leave their hosts and have no other place now."""
+    def __init__(
+        self, cells: Cells, quotas: Quotas, unmovable: Unmovable, migrations: "Callable[[], MigrationService]"
+    ) -> None:
+        """`unmovable` returns, by id, the claims that have to leave their hosts and have no other place now.
+
+        `migrations` returns the verbs that place a claim again, which load what decides.
+        """
         self._cells = cells
         self._quotas = quotas
         self._unmovable = unmovable
+        self._migrations = migrations
 
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, also an ended one that the store still remembers. Raises NotFound, Settling."""
@@ -141,21 +150,69 @@ class ClaimService:
         check_outcome(claim, await cell.store.claims.confirm(claim.host, claim.claim_id, token))
         return await self.get(claim.claim_id)
 
-    async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
+    async def renew(self, claim_id: str, token: str, lease_s: int = 120) -> Claim:
         """Renew the lease of a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
         check_outcome(claim, await cell.store.claims.renew(claim.host, claim.claim_id, token, lease_s))
         return await self.get(claim.claim_id)
 
-    async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
-        """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 removes an amount.
+    async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
+        """Report that the work could not be started: end the placement, and place the claim on the next host that fits.
+
+        `alternates` are the hosts to try; None tries those chosen with its first host, then any host on which it has
+        not failed; an empty collection ends the claim. If the placement is the target of a move, only the target ends,
+        and the claim stays where it is; `alternates` with hosts are refused then. Returns the claim at its place.
+        Raises NoValidHost or QuotaExceeded (the claim has ended in both cases), ClaimState, StaleToken, NotFound,
+        Settling.
+        """
+        return await self.migrations.fail(claim_id, token, alternates)
+
+    async def move(
+        self,
+        claim_id: str,
+        token: str,
+        hosts: Collection[str] = (),
+        live: bool = False,
+        deadline_s: int = 0,
+        queue_timeout_s: int = 0,
+    ) -> Claim:
+        """Move a claim to another place. It holds the source until the target is active; then the source is released.
+
+        `hosts` restricts the targets; the current host is one only if named, for a move to other pools of it. A live
+        move has a deadline (300 s by default), after which the target is released; with `queue_timeout_s`, the call
+        waits for room. Returns the claim at its target; repeated, at the target of the first call. Raises NoValidHost,
+        ClaimState, StaleToken, NotFound, Settling.
+        """
+        return await self.migrations.move(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
+
+    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> Claim:
+        """Place a shelved claim again, and return it.
+
+        `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
+        shelved), StaleToken, NotFound, Settling.
+        """
+        return (await self.unshelved(claim_id, queue_timeout_s, token))[0]
+
+    @property
+    def migrations(self) -> "MigrationService":
+        """What places claims again."""
+        return self._migrations()
+
+    async def unshelved(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
+        """Place a shelved claim again as `unshelve` does; also return whether this call did, and no earlier one."""
+        return await self.migrations.unshelve(claim_id, queue_timeout_s, token)
+
+    async def resize(
+        self, claim_id: str, token: str, resources: Amounts | None = None, slots: Amounts | None = None
+    ) -> Claim:
+        """Set amounts of a claim, by class or by slot. Amounts not named stay as they are; 0 removes an amount.
 
         A claim that its host has accepted gets a new token at once, and holds the larger of the old and the new amounts
         until the host has resized the work. Raises NoValidHost (facts: `slot`, `asked`, the `rule` that refuses it with
         its `value`, and the `next` amounts), QuotaExceeded, InvalidRequest, NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
-        amounts = absolute(claim, slots, resources)
+        amounts = absolute(claim, slots or {}, resources or {})
         answer = await self._quotas.resize(cell, claim, token, amounts)
         if answer.outcome is Outcome.FULL:
             slot, rule = answer.facts[:2]

@@ -14,6 +14,7 @@ from redsched import aio
 from redsched.cache.declared import Declared
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
+from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
 from redsched.model.records.declared import AggregateView, ServerGroupView, SharedPoolView
 from redsched.model.records.pages import Page
@@ -24,7 +25,7 @@ from redsched.scheduler.status.over import inventories_in
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import IfMatch, definition_tag
+from redsched.store.codec.tags import definition_tag
 
 View = TypeVar("View")
 Declare = Callable[[Cell, IfMatch], Awaitable[ScriptResult]]

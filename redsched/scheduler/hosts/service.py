@@ -7,8 +7,9 @@ from dataclasses import replace
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, Unavailable
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
+from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
-from redsched.model.records.hosts import HostView, PoolView, UnmovableClaim
+from redsched.model.records.hosts import DrainProgress, HostView, PoolView, UnmovableClaim
 from redsched.model.records.pages import Page
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.pacing import in_slices
@@ -30,7 +31,7 @@ from redsched.store.codec.results import (
     ReportAnswer,
     ScriptResult,
 )
-from redsched.store.codec.tags import IfMatch, operator_tag
+from redsched.store.codec.tags import operator_tag
 from redsched.store.commands.base import chunks
 
 MAX_CLAIMS_LOOKED_AT = 100
@@ -47,14 +48,14 @@ class HostService:
         self._cells = cells
         self._unmovable = unmovable
 
-    async def get(self, name: str, cell: str = "") -> HostView:
+    async def get(self, host: str, cell: str = "") -> HostView:
         """Return a host; for a drained or evacuated one, also the claims that have no other place now.
 
         `cell`, here and in other methods: the one that has the host; needed only if two have one with this name, which
         an audit reports. Raises NotFound, Settling, and ClaimState if `cell` is needed.
         """
-        home, hashes = await self._find(name, cell)
-        ids = await home.store.hosts.claim_ids(name)
+        home, hashes = await self._find(host, cell)
+        ids = await home.store.hosts.claim_ids(host)
         view = host_view(home, hashes, len(ids))
         if view.draining not in ("move", "evacuate"):
             return view
@@ -63,7 +64,7 @@ class HostService:
 
         reasons = sorted((await self._unmovable(home, claims)).items())
         unmovable = tuple(UnmovableClaim(claim_id, reason) for claim_id, reason in reasons)
-        return replace(view, unmovable=unmovable, failed_moves=await failed_moves(home, claims, name))
+        return replace(view, unmovable=unmovable, failed_moves=await failed_moves(home, claims, host))
 
     async def list(
         self,
@@ -173,64 +174,80 @@ class HostService:
         cell, _ = await self._find_speaking(name)
         return await cell.store.hosts.inbox(name, after or "0-0")
 
-    async def set_status(
+    async def drain_progress(self, host: str, cell: str = "") -> DrainProgress:
+        """Return what is left of a drain with `move` or an evacuation. Raises as `get`."""
+        return (await self.get(host, cell)).drain
+
+    async def enable(self, host: str, cell: str = "", if_match: IfMatch = None) -> None:
+        """Allow new claims on a host again; withdraws what was declared for a host that is not known.
+
+        With `if_match`, here and below, only if the host has one of these tags. Raises NotFound, PreconditionFailed,
+        and ClaimState as `get`.
+        """
+        if if_match is None and not await self._homes(host) and await self._declare_ahead(host, HostStatus.ENABLED):
+            return
+        home, _ = await self._find(host, cell)
+        _known(await home.store.hosts.set_status(host, HostStatus.ENABLED, if_match=if_match), host)
+
+    async def disable(
+        self, host: str, reason: str = "", ahead: bool = False, cell: str = "", if_match: IfMatch = None
+    ) -> None:
+        """Stop new claims on a host; its claims stay. `reason` says why, and is kept until the host is enabled.
+
+        `ahead`: a host that is not known joins disabled; to enable or remove it withdraws that. Raises as `enable`, and
+        InvalidRequest.
+        """
+        check_status_reason(reason)
+        if if_match is None and not await self._homes(host):
+            if not ahead:
+                await self._cells.refuse_unsettled(f"host {host}")
+                raise NotFound(f"{no_such_host(host).detail}; to disable it before its first report, use ahead")
+            if await self._declare_ahead(host, HostStatus.DISABLED, reason):
+                return
+        home, _ = await self._find(host, cell)
+        _known(await home.store.hosts.set_status(host, HostStatus.DISABLED, if_match=if_match, reason=reason), host)
+
+    async def _declare_ahead(self, host: str, status: HostStatus, reason: str = "") -> bool:
+        """Declare in each cell the status of a host that none knows, or withdraw it; return whether that was done.
+
+        Nobody knows to which cell the host will report.
+        """
+        ahead = status is HostStatus.DISABLED
+        answers = [await cell.store.hosts.set_status(host, status, reason=reason, ahead=ahead) for cell in self._cells]
+        return any(one.outcome is not Outcome.UNKNOWN for one in answers)
+
+    async def drain(
         self,
-        name: str,
-        status: HostStatus,
+        host: str,
         move: bool = False,
         deadline_s: int = 0,
         then: AtDeadline | None = None,
-        if_match: IfMatch = None,
         reason: str = "",
-        ahead: bool = False,
         cell: str = "",
+        if_match: IfMatch = None,
     ) -> None:
-        """Enable, disable or drain a host; with `move`, its claims are placed elsewhere, a few each second.
+        """Stop new claims on a host and empty it; with `move`, its claims are placed elsewhere, a few each second.
 
         Moves stop after `deadline_s` (0: when the host is enabled); `then` says what happens to the remaining claims,
-        by default KEEP. `reason` says why a host takes no claims; it is kept until the host is enabled. With
-        `if_match`, only if the host has one of these tags. `ahead`: a host that is not known joins disabled; to enable
-        or remove it withdraws that. Raises NotFound, InvalidRequest, PreconditionFailed, and ClaimState as `get`.
+        by default KEEP. Raises as `disable`.
         """
         check_status_reason(reason)
-        if ahead and status is not HostStatus.DISABLED:
-            raise InvalidRequest("ahead is for disabling a host before its first report: leave it out")
-        if reason and status is HostStatus.ENABLED:
-            raise InvalidRequest("reason is for a host that takes no claims: leave it out to enable one")
         if deadline_s and not move:
             raise InvalidRequest("deadline_s limits how long claims are moved off a host: set move too")
         if then and not deadline_s:
             raise InvalidRequest(f"then ({then}) applies at the deadline: set deadline_s too")
-        if if_match is None and await self._declared_ahead(name, status, reason, ahead):
-            return
-        home, _ = await self._find(name, cell)
-        end = then or AtDeadline.KEEP
-        _known(await home.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
+        home, _ = await self._find(host, cell)
+        end, hosts = then or AtDeadline.KEEP, home.store.hosts
+        _known(await hosts.set_status(host, HostStatus.DRAINING, move, deadline_s, end, if_match, reason), host)
 
-    async def _declared_ahead(self, name: str, status: HostStatus, reason: str, ahead: bool) -> bool:
-        """Declare the status of a host that no cell knows, or withdraw it; return whether that was done.
-
-        Each cell gets it, because nobody knows to which one the host will report. Raises NotFound for a host that
-        could be disabled ahead.
-        """
-        if await self._homes(name):
-            return False
-        if status is HostStatus.DISABLED and not ahead:
-            await self._cells.refuse_unsettled(f"host {name}")
-            raise NotFound(f"{no_such_host(name).detail}; to disable it before its first report, use ahead")
-        if status is HostStatus.DRAINING:
-            return False
-        answers = [await cell.store.hosts.set_status(name, status, reason=reason, ahead=ahead) for cell in self._cells]
-        return any(one.outcome is not Outcome.UNKNOWN for one in answers)
-
-    async def lost(
+    async def write_off(
         self,
-        name: str,
+        host: str,
         evacuate: bool = False,
         force: bool = False,
-        if_match: IfMatch = None,
         reason: str = "",
         cell: str = "",
+        if_match: IfMatch = None,
     ) -> None:
         """Write a host off: disable it, mark it down, and end its ending claims.
 
@@ -239,41 +256,41 @@ class HostService:
         ClaimState while the host's lease runs.
         """
         check_status_reason(reason)
-        home, _ = await self._find(name, cell)
-        answer = _known(await home.store.hosts.write_off(name, evacuate, force, if_match, reason=reason), name)
+        home, _ = await self._find(host, cell)
+        answer = _known(await home.store.hosts.write_off(host, evacuate, force, if_match, reason=reason), host)
         if answer.outcome is Outcome.ALIVE:
-            raise _alive(name, int(answer.facts[0]))
+            raise _alive(host, int(answer.facts[0]))
         # A repeated call does this again, because an earlier one may have failed before this step.
-        claims = list((await home.store.claims.read(await home.store.hosts.claim_ids(name))).values())
+        claims = list((await home.store.claims.read(await home.store.hosts.claim_ids(host))).values())
         for first in range(0, len(claims), MAX_ENDED):
             batch = claims[first : first + MAX_ENDED]
             objects = {thing for claim in batch for thing in counted_by(claim)}
             await home.store.claims.reconcile([claim.claim_id for claim in batch], objects)
 
-    async def tag(self, name: str, cell: str = "") -> str:
+    async def tag(self, host: str, cell: str = "") -> str:
         """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling, ClaimState."""
-        _, hashes = await self._find(name, cell)
+        _, hashes = await self._find(host, cell)
         return operator_tag(hashes.fields)
 
-    async def forget(self, name: str, force: bool = False, if_match: IfMatch = None, cell: str = "") -> None:
+    async def remove(self, host: str, force: bool = False, cell: str = "", if_match: IfMatch = None) -> None:
         """Remove a host, which frees its name for other cells; with `force`, its claims end.
 
         Withdraws what was declared for a host that is not known, and frees the name of one whose record is lost. Raises
         NotFound, PreconditionFailed, and, unless `force`, ClaimState while it holds claims or its lease runs.
         """
-        if not await self._homes(name, cell):
-            bound_to = await self._bound_to(name)
+        if not await self._homes(host, cell):
+            bound_to = await self._bound_to(host)
             cells = [self._cells.named(cell)] if cell else list(self._cells)
-            answers = [await one.store.hosts.forget(name) for one in cells]
+            answers = [await one.store.hosts.forget(host) for one in cells]
             if any(one.outcome is Outcome.OK for one in answers) or bound_to in {one.name for one in cells}:
                 return
-        home, _ = await self._find(name, cell)
-        answer = refuse_changed(await home.store.hosts.forget(name, force, if_match), f"host {name}")
+        home, _ = await self._find(host, cell)
+        answer = refuse_changed(await home.store.hosts.forget(host, force, if_match), f"host {host}")
         # UNKNOWN for a host found just before means that an earlier attempt of this call removed it.
         if answer.outcome is Outcome.IN_USE:
-            raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
+            raise ClaimState(f"host {host} holds claims: release them first, or force it, which ends them")
         if answer.outcome is Outcome.ALIVE:
-            raise _reports(name, int(answer.facts[0]))
+            raise _reports(host, int(answer.facts[0]))
 
     async def _homes(self, name: str, cell: str = "") -> Sequence[tuple[Cell, HostHashes]]:
         """Return the cells that have a host with this name, each with its hashes; with `cell`, only that one.

@@ -7,16 +7,17 @@ start.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 
 from redsched.errors import InvalidRequest
+from redsched.model import OneOf
+from redsched.model.filters import ALL, RESET, EventFilter
+from redsched.model.records.events import Event
 from redsched.model.records.pages import Page
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.queries import ALL, RESET, EventFilter
-from redsched.scheduler.results import EventView
 from redsched.store.codec.fields import AMOUNT
-from redsched.store.codec.results import Event
+from redsched.store.codec.results import Event as LoggedEvent
 from redsched.store.commands.feed import FEED_START
 
 BATCH = 500
@@ -33,14 +34,14 @@ class EventService:
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
-    async def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[EventView]:
+    async def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[Event]:
         """Return events in the order they were recorded, cell by cell, after the event with the id `after`.
 
         An event of kind `reset` comes first in a cell whose log does not go on there, or which `after` does not name.
         Raises InvalidRequest or NotFound if `after` is not an event's id.
         """
         reached = self._places(after) if after else {cell.name: FEED_START for cell in self._cells}
-        page: list[EventView] = []
+        page: list[Event] = []
         read = 0
         for cell in self._cells:
             async for one in _after(cell, reached.get(cell.name), _first(wanted)):
@@ -53,19 +54,26 @@ class EventService:
                     page.append(_view(cell, one, reached))
         return Page(tuple(page))
 
-    async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> Sequence[EventView]:
+    async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> tuple[Event, ...]:
         """Return the latest events of all cells, ordered by time."""
         # Oldest first within each cell: the stable sort then keeps the order of events of the same millisecond.
         found = [(cell, one) for cell in self._cells for one in reversed(await _newest(cell, limit, wanted))]
         found.sort(key=lambda one: int(one[1].fields["at_ms"]))
         reached: dict[str, str] = {}
-        views: list[EventView] = []
+        views: list[Event] = []
         for cell, one in found[-limit:]:
             reached[cell.name] = one.entry_id
             views.append(_view(cell, one, reached))
-        return views
+        return tuple(views)
 
-    async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[EventView]:
+    async def of_claim(
+        self, claim_id: str, kind: OneOf = None, newest: bool = False, limit: int = 100, after: str = ""
+    ) -> Page[Event]:
+        """Return the events of a claim as `list` does; with `newest`, the latest ones. Raises as `list` does."""
+        wanted = EventFilter(claim=claim_id, kind=kind)
+        return Page(await self.newest(limit, wanted)) if newest else await self.list(limit, after, wanted)
+
+    async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[Event]:
         """Yield events as they are recorded, from now on; with `after`, all after the event with that id.
 
         Yields a `reset` as `list` does, also when a log is lost meanwhile. Reads the logs every `every_s` seconds.
@@ -92,7 +100,7 @@ class EventService:
         return found
 
 
-async def _after(cell: Cell, at: str | None, first: str) -> AsyncIterator[Event | None]:
+async def _after(cell: Cell, at: str | None, first: str) -> AsyncIterator[LoggedEvent | None]:
     """Yield the events of a cell after the entry `at`, and after `first`; None if events before may be missing.
 
     `at` None: it is not known where to go on.
@@ -113,8 +121,8 @@ async def _after(cell: Cell, at: str | None, first: str) -> AsyncIterator[Event 
         at = entries[-1].entry_id
 
 
-async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> list[Event]:
-    newest: list[Event] = []
+async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> list[LoggedEvent]:
+    newest: list[LoggedEvent] = []
     before, read = "", 0
     while read < MAX_READ and (entries := await cell.store.events.read_before(before, BATCH)):
         for one in entries:
@@ -131,7 +139,7 @@ def _first(wanted: EventFilter) -> str:
     return f"{wanted.since_ms - 1}-0" if wanted.since_ms else FEED_START
 
 
-def _recorded_ms(one: Event) -> int:
+def _recorded_ms(one: LoggedEvent) -> int:
     return int(one.entry_id.partition("-")[0])
 
 
@@ -146,18 +154,18 @@ def _id(reached: Mapping[str, str], first: str = "") -> str:
     return ",".join([f"{name}:{reached[name]}" for name in names])
 
 
-def _view(cell: Cell, one: Event, reached: Mapping[str, str]) -> EventView:
+def _view(cell: Cell, one: LoggedEvent, reached: Mapping[str, str]) -> Event:
     fields = one.fields
     slots = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
     facts = {name: value for name, value in fields.items() if name not in _HEAD and not name.startswith(AMOUNT)}
     at_ms, seq = int(fields["at_ms"]), int(fields["seq"])
-    return EventView(_id(reached, cell.name), cell.name, at_ms, seq, fields["kind"], slots, facts)
+    return Event(_id(reached, cell.name), cell.name, at_ms, seq, fields["kind"], slots, facts)
 
 
-async def _reset(cell: Cell, reached: Mapping[str, str]) -> EventView:
+async def _reset(cell: Cell, reached: Mapping[str, str]) -> Event:
     clock = (await cell.store.feed.end()).clock
     at_ms = clock.now_ms if clock is not None else 0
-    return EventView(_id(reached, cell.name), cell.name, at_ms, 0, RESET, {}, {"reason": MISSING})
+    return Event(_id(reached, cell.name), cell.name, at_ms, 0, RESET, {}, {"reason": MISSING})
 
 
 def _parse(after: str) -> tuple[str, str]:

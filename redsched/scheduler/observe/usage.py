@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from redsched.model import CLAIMS, Claim, OneOf, accepts
+from redsched.model.filters import UsageBy
 from redsched.model.records.declared import UsageRow
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.quotas.usage import quota_usage
 
 

@@ -1,71 +1,62 @@
 """Carry out planned moves, one after the other, each by the ordinary move of a claim."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from redsched import aio
 from redsched.errors import ClaimState, Conflict, NotFound, TooHard, Unavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
-from redsched.model.records.plans import AppliedMove, Move
-from redsched.scheduler.claims.migration import MigrationService
+from redsched.model.records.plans import Applied, AppliedMove, Move
 from redsched.scheduler.claims.service import ClaimService
 
 PAUSE_S = 0.2
 """How often it is looked whether the work of a moved claim runs."""
 
 
-class MoveRunner:
-    """Carries out moves over all cells of a scheduler."""
-
-    def __init__(self, claims: ClaimService, migrations: MigrationService) -> None:
-        self._claims = claims
-        self._migrations = migrations
-
-    async def run(self, moves: Sequence[Move], timeout_s: float) -> AsyncIterator[AppliedMove]:
-        """Yield each move once its claim runs on the target and has left the source, or why it failed, which ends it.
-
-        Each may take `timeout_s`; what has begun by then goes on. Moves after a failed one are not begun: they may rely
-        on it. A move that was made or begun before is not made twice. Raises Unavailable about the first move;
-        about a later one, that is why it failed, so that the caller learns which were made.
-        """
-        for number, move in enumerate(moves):
-            try:
-                problem = await self._problem(move, timeout_s)
-            except Unavailable as error:
-                if not number:
-                    raise
-                problem = error.detail
-            yield AppliedMove(move.claim_id, move.source, move.target, problem)
-            if problem:
-                return
-
-    async def _problem(self, move: Move, timeout_s: float) -> str:
-        """Make a move; return '' or why it failed."""
+async def carried_out(claims: ClaimService, moves: Sequence[Move], timeout_s: float) -> Applied:
+    """Carry out moves as `PlanService.apply` does."""
+    found: list[AppliedMove] = []
+    for move in moves:
         try:
-            claim = await self._claims.get(move.claim_id)
-            if _is_there(claim, move):
-                return ""
-            _refuse_changed(claim, move)
-            await self._migrations.move(move.claim_id, move.token, (move.target,))
-            return await self._until_there(move, timeout_s)
-        except (Conflict, NotFound, TooHard) as error:
-            return error.detail
+            problem = await _problem(claims, move, timeout_s)
+        except Unavailable as error:
+            if not found:
+                raise
+            problem = error.detail
+        found.append(AppliedMove(move.claim_id, move.source, move.target, problem))
+        if problem:
+            break
+    return Applied(tuple(found))
 
-    async def _until_there(self, move: Move, timeout_s: float) -> str:
-        until_s = aio.now_s() + timeout_s
-        while True:
-            claim = await self._claims.get(move.claim_id)
-            if _is_there(claim, move):
-                return ""
-            if _has_failed(claim, move):
-                reason = f": {claim.reason.line}" if claim.reason is not None else ""
-                return f"its work could not be started on {move.target}, and it stays on {move.source}{reason}"
-            if _has_ended(claim, move):
-                where = " and ".join(claim.hosts) or "no host"
-                return f"the claim is {claim.state} on {where} by now: its move has ended"
-            if aio.now_s() >= until_s:
-                return f"it was not active on {move.target} alone within {timeout_s:g} s; the move goes on"
-            await asyncio.sleep(PAUSE_S)
+
+async def _problem(claims: ClaimService, move: Move, timeout_s: float) -> str:
+    """Make a move; return '' or why it failed."""
+    try:
+        claim = await claims.get(move.claim_id)
+        if _is_there(claim, move):
+            return ""
+        _refuse_changed(claim, move)
+        await claims.move(move.claim_id, move.token, (move.target,))
+        return await _until_there(claims, move, timeout_s)
+    except (Conflict, NotFound, TooHard) as error:
+        return error.detail
+
+
+async def _until_there(claims: ClaimService, move: Move, timeout_s: float) -> str:
+    until_s = aio.now_s() + timeout_s
+    while True:
+        claim = await claims.get(move.claim_id)
+        if _is_there(claim, move):
+            return ""
+        if _has_failed(claim, move):
+            reason = f": {claim.reason.line}" if claim.reason is not None else ""
+            return f"its work could not be started on {move.target}, and it stays on {move.source}{reason}"
+        if _has_ended(claim, move):
+            where = " and ".join(claim.hosts) or "no host"
+            return f"the claim is {claim.state} on {where} by now: its move has ended"
+        if aio.now_s() >= until_s:
+            return f"it was not active on {move.target} alone within {timeout_s:g} s; the move goes on"
+        await asyncio.sleep(PAUSE_S)
 
 
 def _refuse_changed(claim: Claim, move: Move) -> None:

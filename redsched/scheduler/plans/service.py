@@ -11,9 +11,10 @@ from typing import Any, TypeVar, cast
 
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_COUNT, HostReport, Request
-from redsched.model.records.plans import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.model.records.plans import AddingPlan, Aim, Applied, CapacityPlan, LeavingPlan, Move, RebalancePlan
 from redsched.model.validation import check_topology
 from redsched.scheduler.cells import Cell, Cells, no_such_host
+from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
 from redsched.scheduler.planning.planner import Planner
 from redsched.scheduler.plans.cell_copy import CellCopy
@@ -29,6 +30,7 @@ from redsched.scheduler.plans.questions import (
     times_within,
 )
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
+from redsched.scheduler.plans.running import carried_out
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.references import with_hints
 from redsched.settings import Settings
@@ -42,7 +44,7 @@ TRIES = 3
 
 
 class PlanService:
-    """Answers what would happen, over all cells of a scheduler. Writes nothing.
+    """Answers what would happen, over all cells of a scheduler. Only `apply` writes.
 
     Every plan raises Unavailable, and TooHard if it takes longer than `plan_limit_s`.
     """
@@ -50,6 +52,7 @@ class PlanService:
     def __init__(
         self,
         cells: Cells,
+        claims: ClaimService,
         shares: QuotaShares,
         limits: DecisionLimits,
         settings: Settings,
@@ -57,6 +60,7 @@ class PlanService:
     ) -> None:
         """Take the parts of a scheduler. `waiting` returns the requests that wait in it for room."""
         self._cells = cells
+        self._claims = claims
         self._shares = shares
         self._settings = settings
         self._waiting = waiting
@@ -103,7 +107,12 @@ class PlanService:
         return merged_adding(found)
 
     async def rebalance(
-        self, aim: Aim, max_moves: int, request: Request | None = None, hosts: Collection[str] = (), policy: str = ""
+        self,
+        aim: Aim,
+        max_moves: int = 10,
+        request: Request | None = None,
+        hosts: Collection[str] = (),
+        policy: str = "",
     ) -> RebalancePlan:
         """Return at most so many moves that reach an aim, verified on a copy of the fleet as it is then.
 
@@ -124,6 +133,15 @@ class PlanService:
             question = RebalanceQuestion(aim, max_moves, policy=policy or self._settings.policy, waiting=waiting)
             asked = [(cell, question) for cell in self._cells]
         return await self._in_turn(asked, max_moves)
+
+    async def apply(self, moves: Sequence[Move], timeout_s: int = 60) -> Applied:
+        """Make moves one after the other: each until its claim runs on the target and has left the source.
+
+        A move that fails says why, and ends the rest, which may rely on it. Each may take `timeout_s`; what has begun
+        by then goes on. A move that was made or begun before is not made twice. Raises Unavailable about the first
+        move; about a later one, that is why it failed, so that the caller learns which were made.
+        """
+        return await carried_out(self._claims, moves, timeout_s)
 
     async def _for_request(self, max_moves: int, request: Request) -> RebalancePlan:
         """Make room for a request in one cell after the other, if it does not fit in all of them together."""

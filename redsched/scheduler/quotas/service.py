@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Sequence
 from redsched import aio
 from redsched.errors import ClaimState, Settling
 from redsched.model import Quota
+from redsched.model.conditions import IfMatch
 from redsched.model.records.declared import QuotaView
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredService, Stored
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import IfMatch
 
 WITHIN_S = 5.0
 AGAIN_AFTER_S = 0.05

@@ -7,11 +7,11 @@ from pydantic import ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
+from redsched.model.filters import ME
 from redsched.model.types import GivenEntryId, GivenHost, GivenLeaseS, GivenName, GivenToken
 from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import CapacityBy, EventFilter
-from redsched.scheduler.queries import ME
 from redsched.schema.types import Strict
 
 MAX_VALUES = 100

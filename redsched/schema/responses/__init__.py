@@ -8,11 +8,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.schema.responses.claims import (
-        EndingAnswer,
-    )
     from redsched.schema.responses.hosts import (
-        AcceptedAnswer,
         HeartbeatAnswer,
         InboxAnswer,
     )
@@ -28,21 +24,13 @@ if TYPE_CHECKING:
         QuotaProblem,
     )
     from redsched.schema.responses.service import (
-        AboutAnswer,
         ChangeAnswer,
-        EventAnswer,
-        EventsAnswer,
         HealthAnswer,
         ReadyAnswer,
     )
 
 __all__ = [
-    "AboutAnswer",
-    "AcceptedAnswer",
     "ChangeAnswer",
-    "EndingAnswer",
-    "EventAnswer",
-    "EventsAnswer",
     "FailedAttempt",
     "FieldError",
     "HealthAnswer",

@@ -8,10 +8,6 @@ from redsched.schema.answer import Answer
 from redsched.store.codec.results import InboxEntry
 
 
-class AcceptedAnswer(Answer):
-    """Work in progress."""
-
-    watch: Annotated[str, Field(description="Path that shows the progress; same as `Location`.")]
 
 
 class HeartbeatAnswer(Answer):

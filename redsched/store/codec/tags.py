@@ -3,22 +3,10 @@
 The scripts compute the same tags (definition_tag.lua, operator_tag.lua), so that comparing and writing are one step.
 """
 
-from collections.abc import Collection, Mapping
-from enum import Enum
+from collections.abc import Mapping
 
+from redsched.model.conditions import ABSENT, Existence, IfMatch
 from redsched.store.codec.fields import WRITTEN_OFF, digest
-
-
-class Existence(Enum):
-    """Conditions on whether the object to write exists, in the form that if_match.lua takes."""
-
-    EXISTS = "*"
-    ABSENT = "-"
-
-
-IfMatch = Collection[str] | Existence | None
-"""The tags of which the object to write must have one, or whether it must exist; None: no condition."""
-EXISTS, ABSENT = Existence.EXISTS, Existence.ABSENT
 
 _COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq", "broken")
 _OF_DIVISION = ("division", "closed_at_ms", "share_epoch", "share", "given", "handed", "taken", "heard")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
+from redsched.model.conditions import IfMatch
 from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import (
     HOSTS_DIGEST,
@@ -17,7 +18,7 @@ from redsched.store.codec.fields import (
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import IfMatch, as_argument, definition_tag, is_definition, is_match
+from redsched.store.codec.tags import as_argument, definition_tag, is_definition, is_match
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CHUNK, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands

@@ -5,6 +5,7 @@ from itertools import chain
 
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
+from redsched.model.conditions import IfMatch
 from redsched.model.validation import parse_int
 from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import DEVICE, DRAINING_FIELDS, attribute_fields, draining_of, host_fields
@@ -19,7 +20,7 @@ from redsched.store.codec.results import (
     ReportAnswer,
     ScriptResult,
 )
-from redsched.store.codec.tags import IfMatch, as_argument
+from redsched.store.codec.tags import as_argument
 from redsched.store.codec.wire import flat, mapping_of
 from redsched.store.commands.base import MAX_TRIES, CellClient
 from redsched.store.commands.feed import FEED_START

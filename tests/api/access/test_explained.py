@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from redsched.cli.remote.base import body_of
+from redsched.operations.operation import json_value
 from tests.api.access.parts import Callers, put_host
 from tests.support.fleets.gpu_lab import GPU, reports
 
@@ -18,7 +18,7 @@ TWO_THOUSAND = {"resources": {GPU: 2000}}
 async def lab(api: Callers) -> Callers:
     """Return the callers of an API with one box, whose GPUs 0 to 2 web, db and db have claimed, and two machines."""
     for one in reports(boxes=1, machines=2):
-        await put_host(api, one.name, labels={}, metrics={}, traits=[], external={}, **_body(body_of(one)))
+        await put_host(api, one.name, labels={}, metrics={}, traits=[], external={}, **_body(json_value(one)))
     for claim_id, project in (("web-1", "web"), ("db-1", "db"), ("db-2", "db")):
         await api.claim(claim_id, project, **ONE)
     return api

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from redsched.api.access.policies import RoutePolicies
-from redsched.api.access.scopes import SCOPES, Access
+from redsched.api.access.scopes import SCOPES
 from redsched.auth.caller import Role
+from redsched.auth.policy import Access
 from redsched.errors import Forbidden
 from redsched.settings import Settings
 from tests.api.access.matrix import BEGIN, END, matrix

@@ -286,7 +286,7 @@ async def test_a_claim_that_was_unshelved_and_answered_as_claimed_is_shelved_aga
 
         async def unshelved() -> bool:
             with suppress(Conflict):  # until its host has reported that the work has stopped
-                return (await scheduler.migrations.unshelve("a"))[0].state is ClaimStatus.CLAIMED
+                return (await scheduler.claims.unshelve("a")).state is ClaimStatus.CLAIMED
             return False
 
         await wait_until(unshelved)

@@ -105,7 +105,7 @@ async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(
             await open_host(cell, "h1")
             assert (await cell.hosts.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
             assert await scheduler.claims.release("on-h1")
-            await scheduler.hosts.lost("h2", force=True)
+            await scheduler.hosts.write_off("h2", force=True)
             assert await scheduler.claims.release("on-h2")
             assert await cell.hosts.claim_ids("h1") == await cell.hosts.claim_ids("h2") == set()
 

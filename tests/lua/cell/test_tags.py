@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from redsched.model import Aggregate, GroupPolicy, HostStatus, Inventory, Quota, ServerGroup, SharedPool
+from redsched.model.conditions import ABSENT, EXISTS, IfMatch
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import aggregate_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch, definition_tag, operator_tag
+from redsched.store.codec.tags import definition_tag, operator_tag
 from tests.support.builders.cells import declared_keys_cell, nothing_written, open_host
 
 SEATS = {"CUSTOM_SEAT": Inventory(9, reserved=1), "CUSTOM_B": Inventory(3)}

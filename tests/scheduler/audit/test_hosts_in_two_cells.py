@@ -81,7 +81,7 @@ async def test_it_is_reported_and_the_second_is_given_out_no_more(twins: Twins) 
 async def test_all_is_well_once_one_is_removed(twins: Twins) -> None:
     await twins.scheduler.repair()
     await lapse(twins.raw, twins.store("c2"), "h1")
-    await twins.scheduler.hosts.forget("h1", cell="c2")
+    await twins.scheduler.hosts.remove("h1", cell="c2")
     assert await twins.audited() == []
     assert (await twins.scheduler.hosts.get("h1")).cell == "c1"
 
@@ -121,14 +121,14 @@ async def test_nothing_is_written_while_a_cell_of_the_two_is_not_settled(twins: 
 
 
 async def test_one_that_a_person_closed_or_drains_is_left_so(twins: Twins) -> None:
-    await twins.scheduler.hosts.set_status("h1", HostStatus.DRAINING, reason="moving", cell="c2")
+    await twins.scheduler.hosts.drain("h1", reason="moving", cell="c2")
     assert [one.repair for one in await twins.audited()] == [None]
     await twins.scheduler.repair()
     assert (await twins.statuses())["c2"] == (HostStatus.DRAINING, "moving")
 
 
 async def drained(twins: Twins) -> None:
-    await twins.scheduler.hosts.set_status("h1", HostStatus.DRAINING, reason="moving", cell="c2")
+    await twins.scheduler.hosts.drain("h1", reason="moving", cell="c2")
 
 
 async def unsettled(twins: Twins) -> None:

@@ -436,7 +436,7 @@ async def test_what_is_shelved_in_one_cell_is_released_in_the_other(cells: Cells
     assert await cells.states() == {"c1": ENDED, "c2": ENDED}
     ended = [(await cells.cell(name).store.claims.read(["mine"]))["mine"].end_reason for name in ("c1", "c2")]
     assert ended == [EndReason.RELEASED, EndReason.SHELVED]
-    assert (await cells.scheduler.migrations.unshelve("mine"))[0].cell == "c2"
+    assert (await cells.scheduler.claims.unshelve("mine")).cell == "c2"
 
 
 async def test_a_release_leaves_local_work_of_the_same_id_alone(cells: Cells) -> None:
@@ -447,7 +447,7 @@ async def test_a_release_leaves_local_work_of_the_same_id_alone(cells: Cells) ->
 
 async def test_a_failure_ends_the_id_in_both_and_is_answered_from_its_own_cell(cells: Cells) -> None:
     token = (await cells.scheduler.claims.get("mine")).token
-    now = await cells.scheduler.migrations.fail("mine", token, ())
+    now = await cells.scheduler.claims.fail("mine", token, ())
     assert (now.cell, now.state) == ("c2", ENDING)
     assert await cells.states() == {"c1": ENDING, "c2": ENDING}
 
@@ -493,7 +493,7 @@ async def test_a_move_that_is_called_off_leaves_the_other_claim(cells: Cells) ->
     await third.speak()
     await cells.scheduler.explain(MINE)
     token = (await cells.scheduler.claims.get("mine")).token
-    target, _ = await cells.scheduler.migrations.move("mine", token)
+    target = await cells.scheduler.claims.move("mine", token)
     assert target.host == "h3"
     await cells.scheduler.claims.release("mine", target.token)
     assert await cells.states() == {"c1": ACTIVE, "c2": ACTIVE}

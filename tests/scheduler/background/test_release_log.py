@@ -168,7 +168,7 @@ async def test_a_failure_that_ended_a_claim_is_repeated(clean_store: str, binary
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         with pytest.raises(NoValidHost):
-            await scheduler.migrations.fail(claim_id, token)
+            await scheduler.claims.fail(claim_id, token)
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token)])
         await scheduler._cells.named("c1").released.replay_releases(epoch)
@@ -184,7 +184,7 @@ async def test_an_end_that_nobody_has_heard_of_is_not_repeated(clean_store: str,
         [own] = scheduler._cells
         claim = (await cell.claims.read([claim_id]))[claim_id]
         with pytest.raises(NoValidHost):
-            await scheduler.migrations.place_again(own, claim)
+            await scheduler.claims.migrations.place_again(own, claim)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token)])
@@ -208,12 +208,12 @@ async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
         with monkeypatch.context() as failing:
             failing.setattr(scheduler._cells, "release_elsewhere", unavailable)
             with pytest.raises(StoreUnavailable):
-                await scheduler.migrations.fail(claim_id, token, alternates)
+                await scheduler.claims.fail(claim_id, token, alternates)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token, ClaimStatus.CLAIMED)])
         await open_host(cell, "h2")
-        placed = await scheduler.migrations.fail(claim_id, token)
+        placed = await scheduler.claims.fail(claim_id, token)
         assert placed.host == "h2"
         await scheduler._cells.named("c1").released.replay_releases(epoch)
         now = (await cell.claims.read([claim_id]))[claim_id]
@@ -227,7 +227,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         if verb == "fail":
-            await scheduler.migrations.fail(claim_id, token, ())
+            await scheduler.claims.fail(claim_id, token, ())
         else:
             await scheduler.claims.shelve(claim_id, token)
         if verb == "release shelved":

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.errors import ClaimState, Settling
-from redsched.model import Claim, ClaimStatus, EndReason, HostStatus, OnExit, Request
+from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Request
 from redsched.store.codec.claim_fields import request_name
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.builders.cells import raw_client
@@ -50,21 +50,21 @@ async def is_on_h1(work: Work) -> None:
 async def test_it_is_moved(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         claim = await brought_back(work, clean_store)
-        await work.scheduler.migrations.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         await is_on_h1(work)
 
 
 async def test_it_leaves_a_host_that_is_drained(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         await brought_back(work, clean_store)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await is_on_h1(work)
 
 
 async def test_it_leaves_a_host_that_is_evacuated(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         await brought_back(work, clean_store)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         work.hosts = work.hosts[1:]
         await is_on_h1(work)
 
@@ -140,7 +140,7 @@ async def test_the_cell_settles_once_the_hosts_that_schedulers_remember_have_att
 async def test_the_cell_waits_for_no_host_that_was_written_off(clean_store: str) -> None:
     """Its machine may never come back."""
     async with at_work(clean_store, 4, 4, settings=QUICK) as work, raw_client(clean_store) as raw:
-        await work.scheduler.hosts.lost("h1", force=True)
+        await work.scheduler.hosts.write_off("h1", force=True)
         await work.scheduler._cells.catch_up()
         await raw.flushall()
         await work.hosts[0].speak()

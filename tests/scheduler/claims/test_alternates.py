@@ -21,7 +21,7 @@ async def test_the_next_alternate_takes_it(clean_store: str) -> None:
         found = (await work.scheduler.select(TWO)).selections[0]
         assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h1"})))
-        now = await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)
+        now = await work.scheduler.claims.fail("mine", found.token or "", found.alternates)
         assert (now.host, now.claim_id, now.state) == ("h2", "mine", ClaimStatus.CLAIMED)
         assert "h0" not in await work.held()
         await work.settle()
@@ -36,7 +36,7 @@ async def test_an_alternate_that_has_left_the_zone_is_skipped(clean_store: str) 
         assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
         work.hosts[1].report = replace(work.hosts[1].report, zone="az9")
         await work.hosts[1].speak()
-        assert (await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)).host == "h2"
+        assert (await work.scheduler.claims.fail("mine", found.token or "", found.alternates)).host == "h2"
 
 
 async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:
@@ -44,11 +44,11 @@ async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, 4) as work:
         token = (await work.scheduler.select(TWO)).selections[0].token or ""
         for host in ("h1", "h2"):
-            now = await work.scheduler.migrations.fail("mine", token)
+            now = await work.scheduler.claims.fail("mine", token)
             assert now.host == host
             token = now.token
         with pytest.raises(NoValidHost) as refused:
-            await work.scheduler.migrations.fail("mine", token)
+            await work.scheduler.claims.fail("mine", token)
         assert refused.value.facts["claim_id"] == now.claim_id
         assert await work.held() == {}
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
@@ -59,14 +59,14 @@ async def test_what_its_host_failed_finds_another_place(clean_store: str) -> Non
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
         await work.store.claims.fail("h0", "mine", found.token or "", by_host=True)
-        assert (await work.scheduler.migrations.fail("mine", found.token or "")).host == "h1"
+        assert (await work.scheduler.claims.fail("mine", found.token or "")).host == "h1"
 
 
 async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
     """The claim gets its next placement at once, and the old host is asked to stop the work."""
     async with at_work(clean_store, 6, 5) as work:
         claim = await work.active(TWO)
-        now = await work.scheduler.migrations.fail("mine", claim.token)
+        now = await work.scheduler.claims.fail("mine", claim.token)
         states = {one.host: one.state for one in now.placements}
         assert (now.host, states) == ("h1", {"h1": ClaimStatus.CLAIMED, "h0": ClaimStatus.ENDING})
         await work.settle()
@@ -76,8 +76,8 @@ async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
 async def test_what_is_being_moved_continues_where_it_is_moved_to(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
-        assert (await work.scheduler.migrations.fail("mine", claim.token)).token == target.token
+        target = await work.scheduler.claims.move("mine", claim.token)
+        assert (await work.scheduler.claims.fail("mine", claim.token)).token == target.token
         await work.settle()
         assert await work.held() == {"h1": ["mine"]}
 
@@ -85,7 +85,7 @@ async def test_what_is_being_moved_continues_where_it_is_moved_to(clean_store: s
 async def test_none_wanted_only_ends_it(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        ended = await work.scheduler.migrations.fail("mine", found.token or "", ())
+        ended = await work.scheduler.claims.fail("mine", found.token or "", ())
         assert (ended.claim_id, ended.state, ended.end_reason) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
         assert await work.held() == {}
 
@@ -99,11 +99,11 @@ async def test_an_end_does_not_hit_what_another_scheduler_has_placed_meanwhile(
         async def placed_again() -> None:
             await work.store.claims.fail("h0", "mine", token, by_host=True)
             claim = await work.scheduler.claims.get("mine")
-            await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), claim)
+            await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), claim)
 
         before_next(monkeypatch, work.store.claims, "release", placed_again)
         with pytest.raises(StaleToken):
-            await work.scheduler.migrations.fail("mine", token, ())
+            await work.scheduler.claims.fail("mine", token, ())
         assert await work.held() == {"h1": ["mine"]}
 
 
@@ -112,13 +112,13 @@ async def test_sent_again_it_is_the_first_outcome(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         token = (await work.scheduler.select(TWO)).selections[0].token or ""
         both = (work.scheduler, other) * 3
-        found = await asyncio.gather(*(one.migrations.fail("mine", token) for one in both))
+        found = await asyncio.gather(*(one.claims.fail("mine", token) for one in both))
         assert len({one.token for one in found}) == 1
         await work.settle()
-        assert (await other.migrations.fail("mine", token)).token == found[0].token
+        assert (await other.claims.fail("mine", token)).token == found[0].token
         assert sum(len(ids) for ids in (await work.held()).values()) == 1
         with pytest.raises(StaleToken):
-            await other.migrations.fail("mine", "1-a.1")
+            await other.claims.fail("mine", "1-a.1")
 
 
 async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None:
@@ -130,7 +130,7 @@ async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None
         with pytest.raises(
             ClaimState, match="has failed and is released; the store does not have the request of claim mine"
         ):
-            await work.scheduler.migrations.fail("mine", found.token or "")
+            await work.scheduler.claims.fail("mine", found.token or "")
         assert await work.held() == {}
 
 
@@ -154,10 +154,10 @@ async def test_a_target_that_fails_ends_alone(
     """The reply shows the source, where the work still runs; a target that has started is asked to stop."""
     async with at_work(clean_store, 6, 5, 4) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        target = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         if is_started:
             await work.store.claims.accept("h1", "mine", target.token, 60)
-        now = await work.scheduler.migrations.fail("mine", target.token, alternates)
+        now = await work.scheduler.claims.fail("mine", target.token, alternates)
         assert (now.state, now.host, now.token) == (ClaimStatus.ACTIVE, "h0", claim.token)
         assert {one.host: one.state for one in now.placements if one.host != "h0"} == (
             {"h1": ClaimStatus.ENDING} if is_started else {}
@@ -175,12 +175,12 @@ async def test_a_target_that_fails_once_it_runs_is_not_answered_with_its_source(
     """The move is complete, so the source no longer counts: the claim is placed on another host, or it ends."""
     async with at_work(clean_store, 6, 5, 4) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        target = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         if confirmed == "before":
             await work.work([1])
         else:
             before_next(monkeypatch, work.store.claims, "fail", lambda: work.work([1]))
-        now = await work.scheduler.migrations.fail("mine", target.token, alternates)
+        now = await work.scheduler.claims.fail("mine", target.token, alternates)
         if alternates is not None:
             assert now.state is ClaimStatus.ENDING
         elif confirmed == "before":
@@ -196,9 +196,9 @@ async def test_a_target_that_fails_is_not_placed_on_other_hosts(clean_store: str
     """The call is refused before it changes anything: the caller has to move the claim again instead."""
     async with at_work(clean_store, 6, 5, 4) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        target = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         with pytest.raises(ClaimState, match=r"it stays active on h0: .* move it again to one of h2"):
-            await work.scheduler.migrations.fail("mine", target.token, ("h2",))
+            await work.scheduler.claims.fail("mine", target.token, ("h2",))
         assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
 
 
@@ -208,14 +208,14 @@ async def test_a_target_that_fails_when_its_source_has_gone_ends_the_claim(
     """The source ends after the claim was read: with no alternates wanted the claim ends, and is not left pending."""
     async with at_work(clean_store, 6, 5, 4) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        target = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         before_next(
             monkeypatch,
             work.store.claims,
             "fail",
             lambda: work.store.claims.fail("h0", "mine", claim.token, by_host=True),
         )
-        now = await work.scheduler.migrations.fail("mine", target.token, ())
+        now = await work.scheduler.claims.fail("mine", target.token, ())
         assert (now.state, now.end_reason) == (ClaimStatus.ENDED, EndReason.FAILED)
         await work.settle()
         assert await work.held() == {}

@@ -9,7 +9,7 @@ import pytest
 
 from redsched import BulkOutcome, BulkPage, ClaimFilter, InvalidRequest, NotFound, Request, Scheduler
 from redsched.errors import NoValidHost, StoreUnavailable
-from redsched.model import Claim, ClaimStatus, HostStatus, ListedState
+from redsched.model import Claim, ClaimStatus, ListedState
 from redsched.scheduler import Page
 from redsched.scheduler.claims.bulk import AT_ONCE
 from redsched.store.cell import CellStore
@@ -78,7 +78,7 @@ async def test_leases_are_renewed_where_there_are_any(scheduler: Scheduler, clai
 async def test_claims_are_shelved_and_unshelved(scheduler: Scheduler, claims: list[str]) -> None:
     assert outcomes(await scheduler.bulk.shelve(WEB)) == dict.fromkeys("abc", "shelved")
     assert await living(scheduler) == {"d"}
-    again, fresh = await scheduler.migrations.unshelve("a", 0)
+    again, fresh = await scheduler.claims.unshelved("a", 0)
     assert (again.claim_id, again.state, fresh) == ("a", ClaimStatus.CLAIMED, True)
 
 
@@ -124,7 +124,7 @@ async def test_what_ends_meanwhile_is_a_result(
         page = await listed(*given)
         await scheduler.claims.release("a")
         moved = await scheduler.claims.get("b")
-        await scheduler.claims.resize("b", moved.token, {}, {"VCPU": 1})
+        await scheduler.claims.resize("b", moved.token, {"VCPU": 1})
         return page
 
     monkeypatch.setattr(scheduler.claims, "page", list_then_change)
@@ -196,7 +196,7 @@ MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", max_attempts=3)
 async def moving(work: Work) -> None:
     """Have `mine` run on h0 with a move to h1 under way."""
     claim = await work.active(MINE)
-    target, _ = await work.scheduler.migrations.move("mine", claim.token)
+    target = await work.scheduler.claims.move("mine", claim.token)
     assert target.host == "h1"
 
 
@@ -218,7 +218,7 @@ async def test_of_a_retry_that_is_being_moved_nothing_is_left(clean_store: str) 
     async with at_work(clean_store, 4, 3, 2) as work:
         await pending(work)
         await work.sweep()
-        await work.scheduler.migrations.move("mine", (await work.scheduler.claims.get("mine")).token)
+        await work.scheduler.claims.move("mine", (await work.scheduler.claims.get("mine")).token)
         assert len(await work.held()) == 2
         assert outcomes(await work.scheduler.bulk.release(WEB)) == {"mine": "released"}
         assert await work.held() == {}
@@ -276,7 +276,7 @@ async def test_a_pending_claim_is_shelved_and_has_no_lease_to_renew(clean_store:
         assert renewed.problem
         assert renewed.problem.detail.startswith("claim mine is pending")
         assert outcomes(await work.scheduler.bulk.shelve(PENDING)) == {"mine": "shelved"}
-        assert (await work.scheduler.migrations.unshelve("mine"))[0].state is ClaimStatus.CLAIMED
+        assert (await work.scheduler.claims.unshelve("mine")).state is ClaimStatus.CLAIMED
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ async def test_shelved_claims_are_listed_in_pages_and_by_filter(scheduler: Sched
         "b"
     ]
     assert not (await scheduler.claims.page(replace(SHELVED, project="db"), 9, "")).items
-    await scheduler.migrations.unshelve("b")
+    await scheduler.claims.unshelve("b")
     assert outcomes(await scheduler.bulk.release(SHELVED)) == {"a": "released", "c": "released"}
     assert not (await scheduler.claims.page(SHELVED, 9, "")).items
     assert await living(scheduler) == {"b", "d"}
@@ -348,7 +348,7 @@ async def test_shelved_claims_are_unshelved_where_there_is_room(scheduler: Sched
     await scheduler.bulk.shelve(WEB)
     host = (await scheduler.claims.get("d")).host
     for name in {"h1", "h2", "h3"} - {host}:
-        await scheduler.hosts.set_status(name, HostStatus.DISABLED)
+        await scheduler.hosts.disable(name)
     assert outcomes(await scheduler.bulk.unshelve(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
     found = await scheduler.bulk.unshelve(WEB)
     assert sorted(outcomes(found).values()) == ["refused", "refused", "unshelved"]

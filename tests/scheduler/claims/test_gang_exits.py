@@ -12,7 +12,6 @@ from redsched.model import (
     FromWhy,
     GangMember,
     GangOnExit,
-    HostStatus,
     OnExit,
     Relation,
     RelationType,
@@ -101,7 +100,7 @@ async def test_one_place_is_no_gang(clean_store: str) -> None:
         assert (claim.gang_on_exit, claim.gang_members) == (GangOnExit.KEEP, {})
         await fails(work, claim)
         cell = work.scheduler._cells.named("c1")
-        await work.scheduler.migrations.place_again(cell, await work.scheduler.claims.get("a"))
+        await work.scheduler.claims.migrations.place_again(cell, await work.scheduler.claims.get("a"))
         assert (await work.scheduler.claims.get("a")).host == "h1"
 
 
@@ -197,10 +196,10 @@ async def test_the_gang_waits_until_there_is_room_for_all_of_it(clean_store: str
         [other] = (await work.scheduler.select(Request({"VCPU": 2}))).selections
         await due(work, "b")
         cell = work.scheduler._cells.named("c1")
-        await work.scheduler.migrations.place_again(cell, (await claims(work))["b"])
+        await work.scheduler.claims.migrations.place_again(cell, (await claims(work))["b"])
         await work.work()
         with pytest.raises(NoValidHost, match="gang of a, b, c is placed again as a whole, 3 members: "):
-            await work.scheduler.migrations.place_again(cell, (await claims(work))["b"])
+            await work.scheduler.claims.migrations.place_again(cell, (await claims(work))["b"])
         now = await claims(work)
         assert {one.state for one in now.values()} == {PENDING}
         assert all("there is no place for it now: " in one.reason.text for one in now.values() if one.reason)
@@ -231,7 +230,7 @@ async def test_a_member_whose_gang_starts_again_is_not_placed_alone(clean_store:
         cell, claim = work.scheduler._cells.named("c1"), (await claims(work))["a"]
         alone = ReplacementSpec(EndReason.FAILED)
         with pytest.raises(ClaimState, match="belongs to a gang"):
-            await work.scheduler.migrations._replacements.place(cell, claim, alone)
+            await work.scheduler.claims.migrations._replacements.place(cell, claim, alone)
         await runs_again(work)
 
 
@@ -297,7 +296,7 @@ async def test_a_caller_that_reports_a_failure_gets_the_member_as_pending(clean_
     """It is not placed alone, whatever alternates the caller names."""
     async with at_work(clean_store, 2, 2, 2, 2) as work:
         before = await start(work, REPLACE)
-        claim = await work.scheduler.migrations.fail("a", before["a"].token, alternates=["h3"])
+        claim = await work.scheduler.claims.fail("a", before["a"].token, alternates=["h3"])
         assert claim.state is PENDING
         after = await runs_again(work)
         assert all(after[one].token != before[one].token for one in IDS)
@@ -306,7 +305,7 @@ async def test_a_caller_that_reports_a_failure_gets_the_member_as_pending(clean_
 async def test_evacuation_places_the_whole_gang_again(clean_store: str) -> None:
     async with at_work(clean_store, 2, 2, 2, 2) as work:
         before = await start(work, REPLACE)
-        await work.scheduler.hosts.lost("h1", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h1", evacuate=True, force=True)
         after = await runs_again(work)
         assert sorted(one.host for one in after.values()) == ["h0", "h2", "h3"]
         assert all(after[one].token != before[one].token for one in IDS)
@@ -319,7 +318,7 @@ async def test_evacuation_places_the_whole_gang_again(clean_store: str) -> None:
 async def test_evacuation_ends_a_gang_that_ends_with_its_members(clean_store: str) -> None:
     async with at_work(clean_store, 2, 2, 2, 2) as work:
         await start(work, RELEASE)
-        await work.scheduler.hosts.lost("h1", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h1", evacuate=True, force=True)
         await work.settle()
         assert await states(work) == {"a": "ended released", "b": "ended failed", "c": "ended released"}
         await work.is_sound()
@@ -329,7 +328,7 @@ async def test_a_drained_host_moves_a_member_alone(clean_store: str) -> None:
     """Its work runs until it has moved, so nothing has ended."""
     async with at_work(clean_store, 2, 2, 2, 2) as work:
         before = await start(work, REPLACE)
-        await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h1", move=True)
         await empty(work, "h1")
         after = await claims(work)
         assert [one for one in IDS if after[one].token != before[one].token] == ["b"]

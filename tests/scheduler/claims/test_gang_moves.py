@@ -13,7 +13,6 @@ from redsched.model import (
     ClaimStatus,
     GangMember,
     GroupPolicy,
-    HostStatus,
     Relation,
     RelationType,
     Request,
@@ -53,7 +52,7 @@ async def in_zones(work: Work, **zones: str) -> None:
 
 async def drain(work: Work, *hosts: str) -> None:
     for host in hosts:
-        await work.scheduler.hosts.set_status(host, HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain(host, move=True)
 
 
 async def now(work: Work, *ids: str) -> dict[str, str]:
@@ -97,9 +96,9 @@ async def test_a_member_whose_zone_has_no_other_host_stays_and_says_which_relati
     async with at_work(clean_store, 3, 3, 9) as work:
         await in_zones(work, h2="az2")
         request = pair(SAME_ZONE, zones=frozenset({"az1", "az2"}))
-        await work.scheduler.hosts.set_status("h2", HostStatus.DISABLED)
+        await work.scheduler.hosts.disable("h2")
         assert await start(work, request) == ["h0", "h1"]
-        await work.scheduler.hosts.set_status("h2", HostStatus.ENABLED)
+        await work.scheduler.hosts.enable("h2")
         await drain(work, "h0")
         [(claim_id, reason)] = (await unmovable(work, "h0")).items()
         assert claim_id == "one"
@@ -147,13 +146,13 @@ async def test_a_member_that_moves_in_between_is_not_met(clean_store: str, monke
             if not overtaking:
                 overtaking.append(True)
                 other = await work.scheduler.claims.get("two")
-                await work.scheduler.migrations.move("two", other.token, ["h2"])
+                await work.scheduler.claims.move("two", other.token, ["h2"])
             answers.append(await ask(call))
             return answers[-1]
 
         monkeypatch.setattr(cell.store.claims, "place", overtaken)
         claim = await work.scheduler.claims.get("one")
-        await work.scheduler.migrations.move("one", claim.token)
+        await work.scheduler.claims.move("one", claim.token)
         assert [one.outcome for one in answers] == [Outcome.OK, Outcome.RETRY, Outcome.OK]
         assert await now(work) == {"one": "h3", "two": "h2"}
 
@@ -211,7 +210,7 @@ async def test_a_member_of_a_dead_host_is_evacuated_with_its_relations(clean_sto
         await in_zones(work, h3="az2")
         assert await start(work, pair(APART, SAME_ZONE)) == ["h0", "h1"]
         work.hosts.pop(0)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         assert await now(work) == {"one": "h2", "two": "h1"}
 
 
@@ -251,7 +250,7 @@ async def test_a_member_is_unshelved_where_its_relations_allow(clean_store: str)
         await work.settle()
         await work.scheduler.select(Request({"VCPU": 9}, hosts=frozenset({"h0"})))
         with pytest.raises(NoValidHost, match=r"apart with two \(h1\)"):
-            await work.scheduler.migrations.unshelve("one")
+            await work.scheduler.claims.unshelve("one")
 
 
 async def test_members_of_one_kind_are_distinguished(clean_store: str) -> None:
@@ -267,12 +266,12 @@ async def test_members_of_one_kind_are_distinguished(clean_store: str) -> None:
             relations=(Relation(APART, ("a", "b")),),
         )
         hosts = await start(work, request, "free", "a", "b")
-        claims, migrations = work.scheduler.claims, work.scheduler.migrations
+        claims = work.scheduler.claims
         with pytest.raises(NoValidHost, match="apart with b"):
-            await migrations.move("a", (await claims.get("a")).token, [hosts[2]])
+            await claims.move("a", (await claims.get("a")).token, [hosts[2]])
         elsewhere = {"h0", "h1", "h2"} - {hosts[0]}
         for host in sorted(elsewhere):
-            found, _ = await migrations.move("free", (await claims.get("free")).token, [host])
+            found = await claims.move("free", (await claims.get("free")).token, [host])
             assert found.host == host
             await work.settle()
 

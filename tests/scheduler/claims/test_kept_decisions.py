@@ -63,7 +63,7 @@ async def test_it_says_which_candidate_was_taken(clean_store: str, monkeypatch: 
 async def test_the_placement_of_a_move_has_a_decision_of_its_own(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         kept = await decision_of(work.scheduler)
         assert (kept.token, kept.host) == (target.token, "h1")
         assert (kept.hosts, kept.fits) == (2, 1)
@@ -74,7 +74,7 @@ async def test_the_placement_of_a_move_has_a_decision_of_its_own(clean_store: st
 async def test_the_next_placement_after_a_failure_has_a_decision_of_its_own(clean_store: str) -> None:
     async with at_work(clean_store, 6, 4, 3) as work:
         [found] = (await work.scheduler.select(TWO)).selections
-        now = await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)
+        now = await work.scheduler.claims.fail("mine", found.token or "", found.alternates)
         kept = await decision_of(work.scheduler)
         assert (kept.token, kept.host, kept.ranked[0].host) == (now.token, "h1", "h1")
 
@@ -86,7 +86,7 @@ async def test_a_shelved_claim_has_none_until_it_is_placed_again(clean_store: st
         await work.settle()
         shelved = await work.scheduler.claims.get("mine")
         assert (shelved.is_shelved, shelved.decision) == (True, None)
-        again, _ = await work.scheduler.migrations.unshelve("mine")
+        again = await work.scheduler.claims.unshelve("mine")
         assert (await decision_of(work.scheduler)).token == again.token
 
 
@@ -103,7 +103,7 @@ async def test_the_others_keep_their_decision_when_one_of_several_is_placed_agai
     """The first of them had given its name to what they share."""
     found = await scheduler.select(Request({"VCPU": 1}, count=2, mode="incremental", claim_ids=("a", "b")))
     before = await decision_of(scheduler, "b")
-    again = await scheduler.migrations.fail("a", found.selections[0].token or "")
+    again = await scheduler.claims.fail("a", found.selections[0].token or "")
     assert (await decision_of(scheduler, "a")).token == again.token
     assert await decision_of(scheduler, "b") == before
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.errors import ClaimState
-from redsched.model import Claim, ClaimStatus, EndReason, HostStatus, OnExit, Request
+from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Request
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import raw_client
@@ -45,7 +45,7 @@ async def test_a_caller_who_places_it_again_is_told(clean_store: str) -> None:
         await work.store.claims.fail("h0", "mine", claim.token, by_host=True, retry=True)
         await make_overdue(work, clean_store)
         with pytest.raises(ClaimState, match="before its max_runtime_s of 3600 s had passed"):
-            await work.scheduler.migrations.fail("mine", claim.token, ["h1"])
+            await work.scheduler.claims.fail("mine", claim.token, ["h1"])
         assert (await mine(work.scheduler)).end_reason is EndReason.MAX_RUNTIME
 
 
@@ -53,7 +53,7 @@ async def test_on_a_dead_host_it_ends_when_the_host_is_evacuated(clean_store: st
     async with at_work(clean_store, 4, 4) as work:
         await work.active(MINE)
         await make_overdue(work, clean_store)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         await work.sweep()
         ended = await mine(work.scheduler)
         assert (ended.state, ended.end_reason, ended.host) == (ClaimStatus.ENDED, EndReason.MAX_RUNTIME, "h0")
@@ -66,7 +66,7 @@ async def test_on_a_drained_host_it_ends_where_it_is(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         await work.active(MINE)
         await make_overdue(work, clean_store)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.sweep()
         assert await work.held() == {"h0": ["mine"]}
         await work.settle()
@@ -77,7 +77,7 @@ async def test_on_a_drained_host_it_ends_where_it_is(clean_store: str) -> None:
 async def test_before_its_time_is_up_it_moves(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         before = await work.active(MINE)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.sweep()
         await work.settle()
         after = await mine(work.scheduler)
@@ -91,7 +91,7 @@ async def test_unshelving_gives_it_its_time_again(clean_store: str) -> None:
         await make_overdue(work, clean_store)
         await work.scheduler.claims.shelve("mine", claim.token)
         await work.settle()
-        await work.scheduler.migrations.unshelve("mine")
+        await work.scheduler.claims.unshelve("mine")
         await work.settle()
         again = await mine(work.scheduler)
         assert again.state is ClaimStatus.ACTIVE

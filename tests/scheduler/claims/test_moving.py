@@ -21,8 +21,8 @@ async def test_a_claim_moves(clean_store: str) -> None:
     """Both placements hold their amounts until the target is active; then the claim's host is the target."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        target, fresh = await work.scheduler.migrations.move("mine", claim.token)
-        assert (fresh, target.claim_id, target.host, target.slots) == (True, "mine", "h1", {"VCPU": 2})
+        target = await work.scheduler.claims.move("mine", claim.token)
+        assert (target.claim_id, target.host, target.slots) == ("mine", "h1", {"VCPU": 2})
         assert (target.project, target.consumer) == ("web", "job")
         assert (await work.scheduler.claims.get("mine")).host == "h0"
         assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
@@ -38,7 +38,7 @@ async def test_a_claim_that_nobody_has_accepted_moves(clean_store: str) -> None:
     """A source that no agent has accepted is freed as soon as the target is active."""
     async with at_work(clean_store, 4, 3) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        await work.scheduler.migrations.move("mine", found.token or "")
+        await work.scheduler.claims.move("mine", found.token or "")
         await work.work([1])
         await work.sweep()
         assert list(await work.held()) == ["h1"]
@@ -48,14 +48,14 @@ async def test_a_move_sent_again_is_the_same_move(clean_store: str) -> None:
     """A retry returns the same target during the move and after it; one with another token is refused."""
     async with at_work(clean_store, 4, 3, 2) as work:
         claim = await work.active(TWO)
-        first, _ = await work.scheduler.migrations.move("mine", claim.token)
-        again, fresh = await work.scheduler.migrations.move("mine", claim.token, hosts=["h2"])
-        assert (again.token, fresh) == (first.token, False)
+        first = await work.scheduler.claims.move("mine", claim.token)
+        again = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
+        assert again.token == first.token
         with pytest.raises(StaleToken):
-            await work.scheduler.migrations.move("mine", "1-a.1")
+            await work.scheduler.claims.move("mine", "1-a.1")
         await work.settle()
-        later, fresh = await work.scheduler.migrations.move("mine", claim.token)
-        assert (later.token, later.state, fresh) == (first.token, ClaimStatus.ACTIVE, False)
+        later = await work.scheduler.claims.move("mine", claim.token)
+        assert (later.token, later.state) == (first.token, ClaimStatus.ACTIVE)
         assert len(await work.held()) == 1
 
 
@@ -63,7 +63,7 @@ async def test_the_request_sent_again_finds_it_where_it_is_now(clean_store: str)
     """The id has one outcome, and the reply shows where the claim has moved."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         await work.settle()
         again = await work.scheduler.select(TWO)
         [found] = again.selections
@@ -74,10 +74,9 @@ async def test_movers_at_once_move_once(clean_store: str) -> None:
     """Two schedulers move the claim several times at once: it gets one target."""
     async with at_work(clean_store, 4, 3, 3) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         claim = await work.active(TWO)
-        movers = [one.migrations.move("mine", claim.token) for one in (work.scheduler, other) * 4]
+        movers = [one.claims.move("mine", claim.token) for one in (work.scheduler, other) * 4]
         found = await asyncio.gather(*movers)
-        assert len({target.token for target, _ in found}) == 1
-        assert [fresh for _, fresh in found].count(True) == 1
+        assert len({target.token for target in found}) == 1
         await work.settle()
         assert sum(len(ids) for ids in (await work.held()).values()) == 1
         await work.is_sound()
@@ -88,7 +87,7 @@ async def test_it_moves_again_and_keeps_its_id(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3, 3) as work:
         claim = await work.active(TWO)
         for host in ("h1", "h2", "h0"):
-            await work.scheduler.migrations.move("mine", claim.token, hosts=[host])
+            await work.scheduler.claims.move("mine", claim.token, hosts=[host])
             await work.settle()
             claim = await work.scheduler.claims.get("mine")
             assert (claim.host, claim.claim_id, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
@@ -103,7 +102,7 @@ async def test_it_is_found_as_soon_as_a_wiped_cell_has_settled(clean_store: str)
     """Its host has restored it under its id."""
     async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
         claim = await work.active(TWO)
-        await work.scheduler.migrations.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         await work.settle()
         await raw.flushdb()
         await speak_all(work.hosts)
@@ -120,7 +119,7 @@ async def test_another_attempt_that_a_wiped_cell_got_back_has_its_id(clean_store
     """Its host restores only the retry; no record of the placement that failed before is left."""
     async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
         claim = await work.active(TWO)
-        await work.scheduler.migrations.fail("mine", claim.token)
+        await work.scheduler.claims.fail("mine", claim.token)
         await work.settle()
         await raw.flushdb()
         await speak_all(work.hosts)
@@ -138,7 +137,7 @@ async def test_another_scheduler_finishes_what_one_that_died_began(clean_store: 
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         async with Scheduler.connect(clean_store, BY_HAND) as dying:
-            await dying.migrations.move("mine", claim.token)
+            await dying.claims.move("mine", claim.token)
         async with Scheduler.connect(clean_store, QUICK):
 
             async def moved() -> bool:
@@ -153,20 +152,20 @@ async def test_a_target_that_fails_leaves_the_source_as_it_was(clean_store: str)
     """The claim can then be moved again."""
     async with at_work(clean_store, 4, 3, 2) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         await work.store.claims.fail(target.host, target.claim_id, target.token, by_host=True)
         await work.sweep()
         now = await work.scheduler.claims.get("mine")
         assert (now.host, now.state, now.target, now.token) == ("h0", ClaimStatus.ACTIVE, None, claim.token)
-        second, fresh = await work.scheduler.migrations.move("mine", claim.token, hosts=["h2"])
-        assert (fresh, second.host) == (True, "h2")
+        second = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
+        assert (second.token != target.token, second.host) == (True, "h2")
 
 
 async def test_a_live_move_that_takes_too_long_is_given_up(clean_store: str) -> None:
     """The target is released, and the source is unchanged."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token, live=True)
+        target = await work.scheduler.claims.move("mine", claim.token, live=True)
         [placement] = [one for one in target.placements if one.token == target.token]
         now_ms = (await work.store.tick()).now_ms
         assert placement.move_deadline_ms is not None
@@ -184,7 +183,7 @@ async def test_a_live_move_that_takes_too_long_is_given_up(clean_store: str) -> 
 async def test_a_released_claim_takes_its_target_with_it(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        await work.scheduler.migrations.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         await work.scheduler.claims.release("mine")
         await work.settle()
         assert await work.held() == {}
@@ -198,15 +197,15 @@ async def test_it_goes_where_its_request_allows(clean_store: str) -> None:
         one = await work.active(Request({"VCPU": 2}, server_group="web", claim_ids=("one",)))
         await work.scheduler.select(Request({"VCPU": 2}, server_group="web", claim_ids=("two",)))
         with pytest.raises(NoValidHost):
-            await work.scheduler.migrations.move("one", one.token, hosts=["h1"])
-        target, _ = await work.scheduler.migrations.move("one", one.token)
+            await work.scheduler.claims.move("one", one.token, hosts=["h1"])
+        target = await work.scheduler.claims.move("one", one.token)
         assert target.host == "h2"
         bound = await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h0"}), claim_ids=("bound",)))
         with pytest.raises(NoValidHost, match="h0, and the claim is there or has failed there"):
-            await work.scheduler.migrations.move("bound", bound.selections[0].token or "")
+            await work.scheduler.claims.move("bound", bound.selections[0].token or "")
         with pytest.raises(NoValidHost, match="the request names only h0, which excludes h1, h2"):
-            await work.scheduler.migrations.move("bound", bound.selections[0].token or "", hosts=["h1", "h2"])
-        there, _ = await work.scheduler.migrations.move("bound", bound.selections[0].token or "", hosts=["h0"])
+            await work.scheduler.claims.move("bound", bound.selections[0].token or "", hosts=["h1", "h2"])
+        there = await work.scheduler.claims.move("bound", bound.selections[0].token or "", hosts=["h0"])
         assert there.host == "h0"
 
 
@@ -216,9 +215,9 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
         found = await work.scheduler.select(Request({"VCPU": 2}, count=3))
         first = found.selections[0]
         with pytest.raises(ClaimState, match="belongs to a gang that is not active yet"):
-            await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
+            await work.scheduler.claims.move(first.claim_id or "", first.token or "")
         await work.work()
-        target, _ = await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
+        target = await work.scheduler.claims.move(first.claim_id or "", first.token or "")
         assert (target.host != first.host, target.slots) == (True, {"VCPU": 2})
 
 
@@ -235,9 +234,9 @@ async def test_what_does_not_know_its_relatives_does_not_move(clean_store: str, 
         await raw.hdel(work.store.keys.claim(one.claim_id), "gang_members")
         if related:
             with pytest.raises(ClaimState, match="was related to other places"):
-                await work.scheduler.migrations.move(one.claim_id, one.token or "")
+                await work.scheduler.claims.move(one.claim_id, one.token or "")
         else:
-            target, _ = await work.scheduler.migrations.move(one.claim_id, one.token or "")
+            target = await work.scheduler.claims.move(one.claim_id, one.token or "")
             assert target.slots == {"VCPU": 1}
 
 
@@ -246,12 +245,12 @@ async def test_it_waits_for_room(clean_store: str) -> None:
         claim = await work.active(TWO)
         other = (await work.scheduler.select(Request({"VCPU": 2}))).selections[0]
         with pytest.raises(NoValidHost):
-            await work.scheduler.migrations.move("mine", claim.token)
-        moving = asyncio.create_task(work.scheduler.migrations.move("mine", claim.token, queue_timeout_s=60))
+            await work.scheduler.claims.move("mine", claim.token)
+        moving = asyncio.create_task(work.scheduler.claims.move("mine", claim.token, queue_timeout_s=60))
         await wait_until(lambda: len(work.scheduler._selector._wait_queue._waiters) == 1, what="it waits")
         await work.scheduler.claims.release(other.claim_id or "")
         async with asyncio.timeout(patience_s(30)):
-            assert (await moving)[0].host == "h1"
+            assert (await moving).host == "h1"
 
 
 async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
@@ -259,14 +258,14 @@ async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         with pytest.raises(NotFound):
-            await work.scheduler.migrations.move("none", claim.token)
+            await work.scheduler.claims.move("none", claim.token)
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(claim.digest))
         with pytest.raises(ClaimState, match="does not have the request of claim mine"):
-            await work.scheduler.migrations.move("mine", claim.token)
+            await work.scheduler.claims.move("mine", claim.token)
         await work.scheduler.claims.release("mine", force=True)
         with pytest.raises(ClaimState):
-            await work.scheduler.migrations.move("mine", claim.token)
+            await work.scheduler.claims.move("mine", claim.token)
 
 
 async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_become(
@@ -275,7 +274,7 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
     """The claim is read before its move ends and released after; a release with the source's token is refused."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        await work.scheduler.migrations.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         before = await work.scheduler.claims._cells.find_claim("mine")
         find, late = Cells.find_claim, [before]
 
@@ -296,8 +295,8 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
 async def test_a_move_sent_again_does_not_answer_a_target_that_is_ending(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4, 4) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        first, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        first = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         await work.store.claims.accept("h1", "mine", first.token, 60)
         await work.store.claims.fail("h1", "mine", first.token, by_host=False)
-        second, fresh = await work.scheduler.migrations.move("mine", claim.token, hosts=("h2",))
-        assert (second.host, second.state, fresh) == ("h2", ClaimStatus.CLAIMED, True)
+        second = await work.scheduler.claims.move("mine", claim.token, hosts=("h2",))
+        assert (second.host, second.state, second.token != first.token) == ("h2", ClaimStatus.CLAIMED, True)

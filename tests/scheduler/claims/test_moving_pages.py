@@ -4,7 +4,7 @@ import pytest
 
 from redsched import ClaimFilter, Request, Scheduler
 from redsched.errors import InvalidRequest
-from redsched.model import Claim, EndReason, HostStatus
+from redsched.model import Claim, EndReason
 from redsched.scheduler.claims.cursor import MOST_PASSES
 from tests.scheduler.conftest import report_all, report_of
 
@@ -27,14 +27,14 @@ async def placed(scheduler: Scheduler) -> Scheduler:
 async def only(scheduler: Scheduler, hosts: set[str]) -> None:
     """Let these hosts take claims, and no others."""
     for name in ("h1", "h2", "h3"):
-        await scheduler.hosts.set_status(name, HostStatus.ENABLED if name in hosts else HostStatus.DISABLED)
+        await (scheduler.hosts.enable if name in hosts else scheduler.hosts.disable)(name)
     await scheduler._cells.refresh()
 
 
 async def move(scheduler: Scheduler, name: str, host: str) -> None:
     """Move a claim, whose work stops at its source at once."""
     before = await scheduler.claims.get(name)
-    await scheduler.migrations.move(name, before.token, hosts=frozenset((host,)))
+    await scheduler.claims.move(name, before.token, hosts=frozenset((host,)))
     target = (await scheduler.claims.get(name)).target
     assert target is not None
     cell = scheduler._cells.named("c1").store
@@ -121,7 +121,7 @@ async def test_a_verb_goes_on_if_a_claim_moves_while_it_is_carried_out(
 async def test_what_does_not_move_comes_once(placed: Scheduler) -> None:
     """Whatever else happens to it, and to others."""
     first = await placed.claims.page(WEB, 2, "")
-    await placed.claims.resize("a", (await placed.claims.get("a")).token, {}, {"VCPU": 2})
+    await placed.claims.resize("a", (await placed.claims.get("a")).token, {"VCPU": 2})
     await placed.select(Request({"VCPU": 1}, project="db", claim_ids=("other",)))
     found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert found == list(HOSTS)

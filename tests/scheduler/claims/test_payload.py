@@ -50,7 +50,7 @@ async def test_the_same_id_with_another_payload_is_another_request(clean_store: 
 async def test_it_moves_with_its_claim(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         claim = await work.active(MINE)
-        await work.scheduler.migrations.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         await work.settle()
         moved = await mine(work.scheduler)
         assert (moved.host, moved.payload) == ("h1", JOB)
@@ -71,7 +71,7 @@ async def test_it_is_kept_while_its_claim_is_shelved(clean_store: str) -> None:
         claim = await work.active(MINE)
         await work.scheduler.claims.shelve("mine", claim.token)
         await work.settle()
-        await work.scheduler.migrations.unshelve("mine")
+        await work.scheduler.claims.unshelve("mine")
         await work.settle()
         assert (await mine(work.scheduler)).payload == JOB
 

@@ -6,7 +6,7 @@ import pytest
 
 from redsched.decide.recovery import before_reservations, is_recovery
 from redsched.errors import NoValidHost
-from redsched.model import ClaimStatus, GangMember, GangOnExit, HostStatus, OnExit, Relation, RelationType, Request
+from redsched.model import ClaimStatus, GangMember, GangOnExit, OnExit, Relation, RelationType, Request
 from redsched.store.codec.outcomes import Outcome
 from tests.scheduler.working import Work, at_work
 from tests.support.waiting import wait_until
@@ -40,7 +40,7 @@ async def test_a_gang_member_of_a_dead_host_gets_what_is_kept_for_a_request_that
         [spare] = {"h0", "h1", "h2"} - set(placed)
         await keep(work, spare, 8)
         assert await refused(work, Request({"VCPU": 8}))
-        await work.scheduler.hosts.lost(placed[0], evacuate=True, force=True)
+        await work.scheduler.hosts.write_off(placed[0], evacuate=True, force=True)
         work.hosts = [one for one in work.hosts if one.name != placed[0]]
         await work.settle()
         claims = {one: await work.scheduler.claims.get(one) for one in ("one", "two")}
@@ -58,7 +58,7 @@ async def test_a_service_that_failed_starts_again_where_its_host_keeps_all(clean
         pending = await work.scheduler.claims.get("service")
         assert (pending.state, pending.was_active) == (ClaimStatus.PENDING, True)
         assert await refused(work, Request({"VCPU": 4}))
-        again = await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), pending)
+        again = await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), pending)
         assert (again.state, again.host) == (ClaimStatus.CLAIMED, "h0")
 
 
@@ -89,10 +89,10 @@ async def test_what_was_never_active_and_what_still_runs_waits_for_the_reservati
         ).selections
         await keep(work, "h1", 8)
         with pytest.raises(NoValidHost):
-            await work.scheduler.migrations.move("runs", running.token)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+            await work.scheduler.claims.move("runs", running.token)
+        await work.scheduler.hosts.disable("h0")
         with pytest.raises(NoValidHost):
-            await work.scheduler.migrations.fail("new", new[0].token or "")
+            await work.scheduler.claims.fail("new", new[0].token or "")
 
 
 async def test_why_recovered_work_has_no_place_names_no_reservation(clean_store: str) -> None:
@@ -101,7 +101,7 @@ async def test_why_recovered_work_has_no_place_names_no_reservation(clean_store:
         await work.active(Request({"VCPU": 2}, claim_ids=("other",), hosts=frozenset({"h1"})), 1)
         await work.active(Request({"VCPU": 8}, claim_ids=("lost",)))
         await keep(work, "h1", 8)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         await work.sweep()
         [lost] = (await work.scheduler.hosts.get("h0")).unmovable
         assert lost.claim_id == "lost"
@@ -114,7 +114,7 @@ async def test_only_a_call_whose_claims_are_all_recovered_goes_before_reservatio
         lost = await work.active(Request({"VCPU": 2}, claim_ids=("lost",), hosts=frozenset({"h0"})))
         runs = await work.active(Request({"VCPU": 2}, claim_ids=("runs",), hosts=frozenset({"h1"})), 1)
         await keep(work, "h1", 6)
-        await work.scheduler.hosts.lost("h0", force=True)
+        await work.scheduler.hosts.write_off("h0", force=True)
         await work.scheduler._cells.catch_up()
         columns = work.scheduler._cells.named("c1").updater.columns
         row = columns.row("h1")

@@ -46,13 +46,13 @@ async def test_a_claim_grows_and_shrinks(clean_store: str) -> None:
     """A claim that no agent has accepted is resized at once; a retry with the old token gets the same answer."""
     async with at_work(clean_store, 8) as work:
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
-        grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})
+        grown = await work.scheduler.claims.resize("mine", token, {"VCPU": 6})
         assert (grown.slots, grown.token != token) == ({"VCPU": 6}, True)
-        assert (await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})).token == grown.token
+        assert (await work.scheduler.claims.resize("mine", token, {"VCPU": 6})).token == grown.token
         with pytest.raises(StaleToken):
-            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 1})
+            await work.scheduler.claims.resize("mine", token, {"VCPU": 1})
         with pytest.raises(NoValidHost) as refused:
-            await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 9})
+            await work.scheduler.claims.resize("mine", grown.token, {"VCPU": 9})
         assert refused.value.detail == (
             "host h0 has no room for 9 VCPU of claim mine, which may have 8 there: request 8 VCPU, or move it"
         )
@@ -86,7 +86,7 @@ async def test_a_resize_that_units_forbid_names_them_and_the_next_amounts(
         await scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(16, **units)}, lease_s=3600))
         token = (await scheduler.select(Request({"VCPU": held}, claim_ids=("mine",)))).selections[0].token or ""
         with pytest.raises(NoValidHost) as refused:
-            await scheduler.claims.resize("mine", token, {}, {"VCPU": asked})
+            await scheduler.claims.resize("mine", token, {"VCPU": asked})
         assert refused.value.detail == (
             f"the {rule} of VCPU on host h1 is {value}, which forbids {asked} VCPU of claim mine: {says}"
         )
@@ -94,7 +94,7 @@ async def test_a_resize_that_units_forbid_names_them_and_the_next_amounts(
             "claim_id": "mine", "slot": "VCPU", "asked": asked, "rule": rule, "value": value, "next": following
         }  # fmt: skip
         for amount in following:
-            token = (await scheduler.claims.resize("mine", token, {}, {"VCPU": amount})).token
+            token = (await scheduler.claims.resize("mine", token, {"VCPU": amount})).token
 
 
 async def test_more_than_a_host_has_is_a_lack_of_room_although_max_unit_is_lower(clean_store: str) -> None:
@@ -104,7 +104,7 @@ async def test_more_than_a_host_has_is_a_lack_of_room_although_max_unit_is_lower
         await scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(16, max_unit=6)}, lease_s=3600))
         token = (await scheduler.select(Request({"VCPU": 4}, claim_ids=("mine",)))).selections[0].token or ""
         with pytest.raises(NoValidHost, match="which may have 6 there: request 6 VCPU, or move it"):
-            await scheduler.claims.resize("mine", token, {}, {"VCPU": 20})
+            await scheduler.claims.resize("mine", token, {"VCPU": 20})
 
 
 async def test_a_claim_on_a_host_that_has_shrunk_may_have_nothing_more(clean_store: str) -> None:
@@ -115,7 +115,7 @@ async def test_a_claim_on_a_host_that_has_shrunk_may_have_nothing_more(clean_sto
         work.hosts[0].report = replace(work.hosts[0].report, inventories={"VCPU": Inventory(4)})
         await work.hosts[0].speak()
         with pytest.raises(NoValidHost) as refused:
-            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 3})
+            await work.scheduler.claims.resize("mine", token, {"VCPU": 3})
         assert refused.value.detail == (
             "host h0 has no room for 3 VCPU of claim mine, which may have 0 there: keep the 2 that it has, or move it"
         )
@@ -130,7 +130,7 @@ async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_stor
         with pytest.raises(
             NoValidHost, match="4 VCPU there are kept for a request that waits: request 4 VCPU"
         ) as refused:
-            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})
+            await work.scheduler.claims.resize("mine", token, {"VCPU": 6})
         assert refused.value.facts["rule"] == "kept"
         assert refused.value.facts["kept"] == {"slots": {"VCPU": 4}, "request": "big", "project": "ml"}
 
@@ -138,7 +138,7 @@ async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_stor
 async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         claim = await work.active(Request({"VCPU": 4}, claim_ids=("mine",)))
-        now = await work.scheduler.claims.resize("mine", claim.token, {"VCPU": 2}, {})
+        now = await work.scheduler.claims.resize("mine", claim.token, slots={"VCPU": 2})
         assert (now.slots, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
         await work.store.claims.resized("h0", "mine", now.token, {"VCPU": 2})
         done = await work.scheduler.claims.get("mine")
@@ -148,8 +148,8 @@ async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: s
 async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: str) -> None:
     async with at_work(clean_store, 8, 4, 6) as work:
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
-        grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 5})
-        target, _ = await work.scheduler.migrations.move("mine", grown.token)
+        grown = await work.scheduler.claims.resize("mine", token, {"VCPU": 5})
+        target = await work.scheduler.claims.move("mine", grown.token)
         assert (target.host, target.slots) == ("h2", {"VCPU": 5})
         with pytest.raises(ClaimState, match="placed elsewhere"):
-            await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 6})
+            await work.scheduler.claims.resize("mine", grown.token, {"VCPU": 6})

@@ -65,7 +65,7 @@ async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Schedul
 async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
     """A claim that no host has accepted is freed at once."""
     token = await claim(scheduler, vcpu=8)
-    assert (await scheduler.migrations.fail("mine", token, ())).end_reason == "failed"
+    assert (await scheduler.claims.fail("mine", token, ())).end_reason == "failed"
     await claim(scheduler, "another", vcpu=8)
 
 
@@ -77,9 +77,9 @@ async def test_unknown_objects_are_unknown(scheduler: Scheduler) -> None:
         scheduler.hosts.get("none"),
         scheduler.hosts.heartbeat("none", 30),
         scheduler.hosts.inbox("none"),
-        scheduler.hosts.set_status("none", HostStatus.DRAINING),
-        scheduler.hosts.lost("none"),
-        scheduler.hosts.forget("none"),
+        scheduler.hosts.drain("none"),
+        scheduler.hosts.write_off("none"),
+        scheduler.hosts.remove("none"),
         scheduler.explain(Request({"VCPU": 1}), "none"),
     ):
         with pytest.raises(NotFound):
@@ -101,7 +101,7 @@ async def test_hosts_are_listed_in_pages_and_by_filter(scheduler: Scheduler) -> 
     first = await scheduler.hosts.list(limit=2)
     assert [one.name for one in first.items] == ["h1", "h2"]
     assert [one.name for one in (await scheduler.hosts.list(after=first.next or "")).items] == ["h3"]
-    await scheduler.hosts.set_status("h2", HostStatus.DRAINING)
+    await scheduler.hosts.drain("h2")
     assert [one.name for one in (await scheduler.hosts.list(status=HostStatus.DRAINING)).items] == ["h2"]
     assert (await scheduler.hosts.list(zone="nowhere")).items == ()
 
@@ -117,8 +117,8 @@ async def test_a_host_with_claims_is_forgotten_only_by_force(scheduler: Schedule
     """With force its claims end too."""
     await claim(scheduler, vcpu=8)
     with pytest.raises(ClaimState):
-        await scheduler.hosts.forget("h1")
-    await scheduler.hosts.forget("h1", force=True)
+        await scheduler.hosts.remove("h1")
+    await scheduler.hosts.remove("h1", force=True)
     assert (await scheduler.claims.get("mine")).end_reason == "void"
     with pytest.raises(NotFound):
         await scheduler.hosts.get("h1")
@@ -141,7 +141,7 @@ async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
     await cell.updater.catch_up()
     start = cell.updater.seq
     await claim(scheduler)
-    await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
+    await scheduler.hosts.drain("h3")
     await cell.updater.catch_up()
     async with asyncio.timeout(patience_s(20)):
         followed = scheduler.changes(f"c1:{cell.updater.epoch}:{start}")

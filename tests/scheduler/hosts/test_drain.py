@@ -41,7 +41,7 @@ async def test_a_drained_host_is_emptied(clean_store: str) -> None:
             await work.scheduler.select(there)
         await work.work()
         before = await work.held()
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await empty(work, "h0")
         await work.settle()
         after = await work.held()
@@ -52,7 +52,7 @@ async def test_a_drained_host_is_emptied(clean_store: str) -> None:
             assert (claim.state, claim.host != "h0") == (ClaimStatus.ACTIVE, True)
         assert (await work.scheduler.select(one)).selections[0].host != "h0"
         assert (await work.scheduler.hosts.get("h0")).draining == "move"
-        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        await work.scheduler.hosts.enable("h0")
         assert (await work.scheduler.hosts.get("h0")).draining == ""
         await work.is_sound()
 
@@ -60,7 +60,7 @@ async def test_a_drained_host_is_emptied(clean_store: str) -> None:
 async def test_a_plain_drain_moves_nothing(clean_store: str) -> None:
     async with at_work(clean_store, 8, 8) as work:
         claim = await work.active(Request({"VCPU": 1}))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING)
+        await work.scheduler.hosts.drain("h0")
         await work.settle()
         assert await work.held() == {"h0": [claim.claim_id]}
 
@@ -73,7 +73,7 @@ async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back
         await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("two",)), host=1)
         dead = work.hosts[0]
         work.hosts.remove(dead)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         await work.settle()
         now = await work.scheduler.claims.get("one")
         assert (now.host, now.claim_id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
@@ -87,7 +87,7 @@ async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back
         assert (await work.scheduler.hosts.get("h0")).draining == ""
         assert (await work.scheduler.claims.get("one")).token == now.token
         assert one.token != now.token
-        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        await work.scheduler.hosts.enable("h0")
         work.hosts.insert(0, dead)
         await work.active(Request({"VCPU": 8}))
         await work.is_sound()
@@ -103,7 +103,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         await work.active(Request({"VCPU": 3}, claim_ids=("gone",), project="web", server_group="web"))
         shelved = await work.active(Request({"VCPU": 1}, claim_ids=("shelved",), project="web"))
         moved = await work.active(Request({"VCPU": 1}, claim_ids=("moved",)))
-        await work.scheduler.migrations.move("moved", moved.token)
+        await work.scheduler.claims.move("moved", moved.token)
         await work.work([1])
         await work.sweep()
         assert not await claims.release("gone")
@@ -124,7 +124,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
             return (await work.scheduler.quotas.get("web")).used.get("VCPU", 0) == 0
 
         await wait_until(is_free, what="the quota is free")
-        await work.scheduler.hosts.forget("h0", force=True)
+        await work.scheduler.hosts.remove("h0", force=True)
         assert await work.store.hosts.draining(0, "") == {}
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"
@@ -134,7 +134,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
 async def test_what_is_not_active_yet_is_not_moved_off_a_host_that_works(clean_store: str) -> None:
     async with at_work(clean_store, 8, 8) as work:
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.sweep()
         assert await work.held() == {"h0": ["mine"]}
         await work.work()
@@ -146,7 +146,7 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
     async with at_work(clean_store, 8, 4) as work:
         await work.active(Request({"VCPU": 2}, claim_ids=("small",)))
         large = await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.settle()
         assert await work.store.hosts.claim_ids("h0") == {"large"}
         [unmovable] = (await work.scheduler.hosts.get("h0")).unmovable
@@ -166,7 +166,7 @@ async def test_nothing_is_unmovable_while_another_claim_is_on_its_way(clean_stor
     async with at_work(clean_store, 8, 4) as work:
         await work.active(Request({"VCPU": 2}, claim_ids=("small",)))
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.sweep()
         assert await work.held() == {"h0": ["large", "small"], "h1": ["small"]}
         assert await unmovable(work) == []
@@ -177,7 +177,7 @@ async def test_nothing_is_unmovable_while_another_claim_is_on_its_way(clean_stor
 async def test_a_claim_is_not_unmovable_before_it_is_to_be_moved(clean_store: str) -> None:
     async with at_work(clean_store, 8, 4) as work:
         await work.scheduler.select(Request({"VCPU": 6}, claim_ids=("large",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         assert await unmovable(work) == []
         await work.work()
         assert await unmovable(work) == ["large"]
@@ -190,7 +190,7 @@ async def test_a_group_is_not_unmovable_before_all_of_it_is_active(clean_store: 
         joins = Request({"VCPU": 2}, server_group="web", hosts=frozenset({"h0", "h1"}))
         await work.active(replace(joins, claim_ids=("one",)))
         await work.scheduler.select(replace(joins, claim_ids=("two",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         assert await unmovable(work) == []
         await work.work()
         await empty(work, "h0")
@@ -201,7 +201,7 @@ async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str
     async with at_work(clean_store, 8, 4, 6) as work:
         other = (await work.scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h2"})))).selections[0]
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         tries = []
         read_request = work.store.texts.get
 
@@ -228,7 +228,7 @@ async def test_a_move_that_fails_at_its_target_is_repeated_with_growing_pauses(c
     """The claim stores its failures, so all schedulers wait; the host shows them and the time of the next move."""
     async with at_work(clean_store, 8, 8) as work:
         await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         pauses = []
         for number in range(1, 4):
             await work.sweep()
@@ -277,15 +277,15 @@ async def test_the_events_of_a_move_give_the_reason_its_host_was_left(clean_stor
     async with at_work(clean_store, 8, 7, 6, 5) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
         assert await _came(work) == ("", None)
-        await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         await work.settle()
         assert await _came(work) == ("h0", FromWhy.MOVED)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
-        await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.disable("h0")
+        await work.scheduler.hosts.drain("h1", move=True)
         await empty(work, "h1")
         assert await _came(work) == ("h1", FromWhy.DRAINED)
         work.hosts.pop(2)
-        await work.scheduler.hosts.lost("h2", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h2", evacuate=True, force=True)
         await work.settle()
         assert await _came(work) == ("h2", FromWhy.WRITTEN_OFF)
         told = await _reasons(work, "mine")
@@ -305,7 +305,7 @@ async def test_what_had_not_come_up_on_an_evacuated_host_gives_the_reason_it_goe
     async with at_work(clean_store, 8, 7) as work:
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         work.hosts.pop(0)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         await work.settle()
         assert ("failed", "h0", "host h0 was written off") in await _reasons(work, "mine")
 
@@ -315,11 +315,11 @@ async def test_what_had_not_come_up_on_a_drained_host_gives_the_reason_it_goes_e
     async with at_work(clean_store, 8, 7) as work:
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("drained",)))
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("enabled",), hosts=frozenset({"h0"})))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         for claim_id in ("drained", "enabled"):
             claim = await work.scheduler.claims.get(claim_id)
             await work.store.claims.requeue("h0", claim_id, claim.token, counted_by(claim))
-            await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+            await work.scheduler.hosts.enable("h0")
         assert ("failed", "h0", "host h0 is being drained") in await _reasons(work, "drained")
         assert ("failed", "h0", None) in await _reasons(work, "enabled")
 
@@ -338,7 +338,7 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("starting",), hosts=frozenset({"h0"})))
         await work.scheduler.select(Request({"VCPU": 6}, claim_ids=("other",), hosts=frozenset({"h2"})))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await work.scheduler.hosts.drain("h0", True, 60, AtDeadline.STOP)
         await work.sweep()
         found = await work.scheduler.hosts.get("h0")
         assert (found.draining, found.drain_then, await work.store.hosts.claim_ids("h1")) == ("move", "stop", {"small"})
@@ -367,7 +367,7 @@ async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_
         )
         await work.work()
         assert not await work.store.gangs.members("a")
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await work.scheduler.hosts.drain("h0", True, 60, AtDeadline.STOP)
         await _after_the_deadline(work, clean_store)
         await work.sweep()
         await empty(work, "h0")
@@ -381,7 +381,7 @@ async def test_what_is_left_at_the_deadline_is_kept(clean_store: str) -> None:
     async with at_work(clean_store, 8, 4, 6) as work:
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         other = (await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h2"})))).selections[0]
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60)
+        await work.scheduler.hosts.drain("h0", True, 60)
         await work.sweep()
         await _after_the_deadline(work, clean_store)
         await work.scheduler.claims.release(other.claim_id or "")
@@ -391,9 +391,9 @@ async def test_what_is_left_at_the_deadline_is_kept(clean_store: str) -> None:
         assert (found.status, found.draining, found.drain_deadline_ms) == (HostStatus.DRAINING, "", 1)
         large = await work.scheduler.claims.get("large")
         assert (large.state, large.host, large.target) == (ClaimStatus.ACTIVE, "h0", None)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True)
+        await work.scheduler.hosts.drain("h0", True)
         await empty(work, "h0")
-        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        await work.scheduler.hosts.enable("h0")
         assert (await work.scheduler.hosts.get("h0")).drain_deadline_ms is None
 
 
@@ -401,8 +401,8 @@ async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(cl
     """Only the move is cancelled."""
     async with at_work(clean_store, 8, 8) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
-        await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.scheduler.hosts.drain("h1", True, 60, AtDeadline.STOP)
         async with raw_client(clean_store) as raw:
             await raw.hset(work.store.keys.host("h1"), "drain_deadline_ms", 1)
         await work.sweep()
@@ -416,7 +416,7 @@ async def test_a_gang_that_is_not_active_yet_ends_as_a_whole_with_a_member_that_
         members = (GangMember("a", Request({"VCPU": 3})), GangMember("b", Request({"VCPU": 3})))
         found = await work.scheduler.select(Request(members=members))
         on = {one.host: one.claim_id or "" for one in found.selections}
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await work.scheduler.hosts.drain("h0", True, 60, AtDeadline.STOP)
         await _after_the_deadline(work, clean_store)
         await work.sweep()
         await work.settle()
@@ -429,7 +429,7 @@ async def test_a_deadline_is_of_a_drain_with_moves(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         for asked in ((False, 60, None), (True, 0, AtDeadline.STOP)):
             with pytest.raises(InvalidRequest, match="deadline"):
-                await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, *asked)
+                await work.scheduler.hosts.drain("h0", *asked)
         assert (await work.scheduler.hosts.get("h0")).status is HostStatus.ENABLED
 
 
@@ -444,7 +444,7 @@ async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_togethe
         found = await work.scheduler.select(Request(members=members))
         assert {one.host for one in found.selections} == {"h0"}
         await work.work()
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await empty(work, "h0")
         await work.settle()
         claims = [await work.scheduler.claims.get(one.claim_id or "") for one in found.selections]
@@ -458,13 +458,13 @@ async def test_a_target_that_dies_while_it_starts_the_work_does_not_hold_up_a_dr
     """The dead host can never confirm the end of its placement; the claim still moves to a third host."""
     async with at_work(clean_store, 8, 8, 8) as work, raw_client(clean_store) as raw:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         work.hosts = [host for host in work.hosts if host.name != target.host]
         await work.store.claims.accept(target.host, "mine", target.token, 3600)
         await raw.hset(work.store.keys.claim("mine"), f"placement.{target.token}.expires_at_ms", 1)
         await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         await work.store.claims.reconcile(["mine"])
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
 
         async def is_empty() -> bool:
             await work.sweep()

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from redsched.errors import InvalidRequest
-from redsched.model import ClaimStatus, EndReason, FromWhy, HostStatus, Request
+from redsched.model import ClaimStatus, EndReason, FromWhy, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
@@ -371,7 +371,7 @@ async def test_the_status_says_what_happens_to_a_host_that_stays_down(clean_stor
             return str((await fleet.problems())["host-down"].advice)
 
         await wait_until(is_said, what="the scheduler has announced that it fences")
-        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+        await work.scheduler.hosts.disable("h0")
         assert (await advice()).endswith("; its claims stay there until then")
         await work.scheduler.claims.release("web", force=True)
         assert (await advice()).endswith("; without claims, nothing waits for it")
@@ -446,15 +446,15 @@ async def test_a_host_that_has_returned_is_named_until_an_operator_decides(
         async with fencing(fleet.fencer(settings_of(script("exit 0")))):
             pass
     else:
-        await hosts.lost("h0")
+        await hosts.write_off("h0")
     assert "host-returned" not in await fleet.problems()
     await fleet.work.hosts[0].speak()
     problem = (await fleet.problems())["host-returned"]
     how = "fenced" if is_fenced else "written off"
     assert problem.detail == f"1 host was {how} and is back, but takes no claims: h0"
     assert (problem.about, problem.commands) == (("h0",), ("redsched host enable h0",))
-    await hosts.set_status("h0", HostStatus.DISABLED)
+    await hosts.disable("h0")
     assert await fleet.problems() == {}
-    await hosts.lost("h0", force=True)
+    await hosts.write_off("h0", force=True)
     await fleet.work.hosts[0].speak()
     assert await fleet.problems() == {}  # it was disabled before

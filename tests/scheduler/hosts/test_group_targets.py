@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.errors import NoValidHost
-from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inventory, OnExit, Request
+from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.builders.counted_claims import group, pool
@@ -30,16 +30,16 @@ async def in_zones(url: str, *hosts: tuple[int, str]) -> AsyncIterator[Work]:
 async def members(work: Work, host: int, **vcpus: int) -> None:
     """Have members of group web run on a host, given as `id=vcpu`; their requests use the policy `pack`."""
     others = frozenset(one.name for one in work.hosts if one.name != f"h{host}")
-    await asyncio.gather(*(work.scheduler.hosts.set_status(name, HostStatus.DISABLED) for name in others))
+    await asyncio.gather(*(work.scheduler.hosts.disable(name) for name in others))
     for claim_id, vcpu in vcpus.items():
         await work.active(Request({"VCPU": vcpu}, server_group="web", claim_ids=(claim_id,), policy="pack"), host)
-    await asyncio.gather(*(work.scheduler.hosts.set_status(name, HostStatus.ENABLED) for name in others))
+    await asyncio.gather(*(work.scheduler.hosts.enable(name) for name in others))
 
 
 async def lose(work: Work, *numbers: int) -> None:
     """Write these hosts off and have them evacuated."""
     for number in numbers:
-        await work.scheduler.hosts.lost(f"h{number}", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off(f"h{number}", evacuate=True, force=True)
     work.hosts = [one for one in work.hosts if one.name not in {f"h{number}" for number in numbers}]
 
 
@@ -53,7 +53,7 @@ async def where(work: Work, *ids: str) -> list[str]:
 async def drain(work: Work, *numbers: int) -> None:
     """Drain these hosts, which are up, with moves."""
     for number in numbers:
-        await work.scheduler.hosts.set_status(f"h{number}", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain(f"h{number}", move=True)
 
 
 @pytest.mark.parametrize("helpers", [0, 2])
@@ -116,7 +116,7 @@ async def test_a_group_that_no_host_has_room_for_stays_together_on_the_drained_h
     async with at_work(clean_store, 8, 6, 6) as work:
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.settle()
         assert await work.held() == {"h0": ["one", "two"]}
         unmovable = (await work.scheduler.hosts.get("h0")).unmovable
@@ -134,7 +134,7 @@ async def test_one_whose_move_with_its_group_fails_follows_the_others(clean_stor
     async with at_work(clean_store, 8, 8) as work:
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.sweep()
         target = (await work.scheduler.claims.get("one")).target
         assert target is not None
@@ -154,7 +154,7 @@ async def test_members_of_different_requests_keep_what_these_say(clean_store: st
         await work.active(replace(asked, claim_ids=("kept",), on_exit=OnExit.KEEP, max_attempts=5))
         await work.active(replace(asked, claim_ids=("placed",), on_exit=OnExit.REPLACE, max_attempts=1))
         before = [await work.scheduler.claims.get(one) for one in ("kept", "placed")]
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await empty(work, "h0")
         after = [await work.scheduler.claims.get(one) for one in ("kept", "placed")]
         said = [[(one.host, one.digest, one.on_exit, one.max_attempts) for one in some] for some in (before, after)]
@@ -169,10 +169,10 @@ async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that
         await members(work, 0, one=1, two=1)
         claim = await work.scheduler.claims.get("one")
         with pytest.raises(NoValidHost, match="by server_group"):
-            await work.scheduler.migrations.move("one", claim.token)
-        await work.scheduler.hosts.lost("h0", force=True)
+            await work.scheduler.claims.move("one", claim.token)
+        await work.scheduler.hosts.write_off("h0", force=True)
         dead = work.hosts.pop(0)
-        target, _ = await work.scheduler.migrations.move("one", claim.token, hosts=("h2",))
+        target = await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         assert target.host == "h2"
         await work.settle()
         assert (await where(work, "one"), await work.store.hosts.claim_ids(dead.name)) == (["h2"], {"two"})
@@ -186,11 +186,11 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
         claim = await work.scheduler.claims.get("one")
         blocks = Request({"VCPU": 6}, hosts=frozenset({"h1"}))
         full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
-        await work.scheduler.hosts.lost("h0", force=True)
-        moving = asyncio.create_task(work.scheduler.migrations.move("one", claim.token, queue_timeout_s=60))
+        await work.scheduler.hosts.write_off("h0", force=True)
+        moving = asyncio.create_task(work.scheduler.claims.move("one", claim.token, queue_timeout_s=60))
         await wait_until(lambda: len(work.scheduler._selector._wait_queue._waiters) == 1, what="it waits")
         await work.scheduler.claims.release(full)
-        target, _ = await moving
+        target = await moving
         assert target.host == "h1"
 
 
@@ -200,14 +200,14 @@ async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str)
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4)
         dead, claim = work.hosts.pop(0), await work.scheduler.claims.get("one")
-        await work.scheduler.hosts.lost("h0", force=True)
-        await work.scheduler.migrations.move("one", claim.token, hosts=("h2",))
+        await work.scheduler.hosts.write_off("h0", force=True)
+        await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         await work.settle()
         await dead.speak()
         await dead.work()
         assert {one.id for one in dead.held.values()} == {"two"}
         assert (await work.scheduler.server_groups.get("web")).counts["host"] == {"h0": 1, "h2": 1}
-        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        await work.scheduler.hosts.enable("h0")
         with pytest.raises(NoValidHost, match="3 by server_group"):
             await work.scheduler.select(Request({"VCPU": 1}, server_group="web"))
         await lose(work, 0)

@@ -119,7 +119,7 @@ async def test_a_wiped_cell_keeps_the_names_of_its_hosts(scheduler: Scheduler, r
 
 async def test_a_host_that_was_removed_may_join_another_cell(scheduler: Scheduler, raw: Any) -> None:
     await lapse(raw, store_of(scheduler, "c1"), "h1")
-    await scheduler.hosts.forget("h1", cell="c1")
+    await scheduler.hosts.remove("h1", cell="c1")
     await scheduler.hosts.report(report_in("c2"))
     assert (await scheduler.hosts.get("h1")).cell == "c2"
     with pytest.raises(ClaimState, match="host h1 is in cell c2"):
@@ -131,11 +131,11 @@ async def test_a_name_whose_host_is_lost_is_freed_by_removing_it(scheduler: Sche
     """The process that removed the host has died before it freed the name."""
     c1 = store_of(scheduler, "c1")
     await lapse(raw, c1, "h1")
-    await scheduler.hosts.forget("h1")
+    await scheduler.hosts.remove("h1")
     await c1.homes.bind("h1")
     with pytest.raises(NotFound, match="no host 'h1' in cell c2"):
-        await scheduler.hosts.forget("h1", cell="c2")
-    await scheduler.hosts.forget("h1", cell=cell)
+        await scheduler.hosts.remove("h1", cell="c2")
+    await scheduler.hosts.remove("h1", cell=cell)
     await scheduler.hosts.report(report_in("c2"))
 
 
@@ -159,19 +159,16 @@ async def test_verbs_name_both_cells_and_want_one(scheduler: Scheduler, raw: Any
     await twin(scheduler)
     hosts = scheduler.hosts
     unclear = r"host h1 is in cell c1 and cell c2: name one of them as `cell`"
-    for call in (hosts.get, hosts.tag, hosts.lost, hosts.forget):
+    for call in (hosts.get, hosts.tag, hosts.enable, hosts.disable, hosts.drain, hosts.write_off, hosts.remove):
         with pytest.raises(ClaimState, match=unclear):
             await call("h1")
-    for status in HostStatus:
-        with pytest.raises(ClaimState, match=unclear):
-            await hosts.set_status("h1", status)
-    await hosts.set_status("h1", HostStatus.DISABLED, cell="c2")
+    await hosts.disable("h1", cell="c2")
     found = [(cell, (await hosts.get("h1", cell)).status) for cell in ("c1", "c2")]
     assert found == [("c1", HostStatus.ENABLED), ("c2", HostStatus.DISABLED)]
     assert await hosts.tag("h1", "c1") != await hosts.tag("h1", "c2")
     await lapse(raw, store_of(scheduler, "c2"), "h1")
-    await hosts.lost("h1", cell="c2")
-    await hosts.forget("h1", cell="c2")
+    await hosts.write_off("h1", cell="c2")
+    await hosts.remove("h1", cell="c2")
     assert (await hosts.get("h1")).cell == "c1"
     assert await store_of(scheduler, "c1").homes.cell_of("h1") == "c1"
 
@@ -195,7 +192,7 @@ async def test_a_server_that_is_away_concerns_no_host_of_another_cell(
     monkeypatch.setattr(store_of(scheduler, "c2").hosts, "read", is_away)
     monkeypatch.setattr(store_of(scheduler, "c1").homes, "cell_of", is_away)
     assert await scheduler.hosts.heartbeat("h1", 3600) == Outcome.OK
-    await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
+    await scheduler.hosts.disable("h1")
     assert (await scheduler.hosts.get("h1")).status is HostStatus.DISABLED
     with pytest.raises(StoreUnavailable, match="away"):
         await scheduler.hosts.get("h2")
@@ -220,7 +217,7 @@ async def test_an_import_of_a_host_that_another_cell_has_writes_nothing(schedule
 
 
 async def test_a_status_is_not_declared_for_a_host_that_another_cell_has(scheduler: Scheduler) -> None:
-    await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
+    await scheduler.hosts.disable("h1")
     c2 = store_of(scheduler, "c2")
     done = await import_declared(c2, await scheduler.export("c1"))
     assert done.notes == ("hosts in other cells, and so left alone: h1 (c1)",)
@@ -229,7 +226,7 @@ async def test_a_status_is_not_declared_for_a_host_that_another_cell_has(schedul
 
 async def test_an_import_leaves_a_shared_pool_in_its_cell(scheduler: Scheduler, raw: Any) -> None:
     """It would be given out in both cells."""
-    await scheduler.pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(4)}), cell="c1")
+    await scheduler.shared_pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(4)}), cell="c1")
     c2 = store_of(scheduler, "c2")
     archive = replace(await scheduler.export("c1"), hosts=())
     done = await import_declared(c2, archive)
@@ -252,7 +249,7 @@ async def test_of_two_that_declare_a_pool_in_two_cells_at_the_same_time_one_is_r
 
     before_next(monkeypatch, c1.declared, "put_pool", overtaken)
     with pytest.raises(ClaimState, match="pool seats is in cell c2: delete it there first"):
-        await scheduler.pools.put(seats, cell="c1")
+        await scheduler.shared_pools.put(seats, cell="c1")
     assert [await one.declared.names(Kind.POOL) for one in (c1, c2)] == [[], ["seats"]]
 
 
@@ -260,6 +257,6 @@ async def test_a_store_of_one_cell_binds_no_names(clean_store: str, raw: Any) ->
     async with Scheduler.connect(clean_store, Settings(tick_s=3600)) as scheduler:
         await scheduler.init()
         await scheduler.hosts.report(report_in("c1"))
-        await scheduler.hosts.forget("h1", force=True)
+        await scheduler.hosts.remove("h1", force=True)
         assert await raw.keys("rs:{host:*") == []
         assert await raw.smembers(CELLS) == {"c1"}

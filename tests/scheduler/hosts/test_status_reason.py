@@ -1,6 +1,6 @@
 """Why a host takes no claims: what an operator says is kept until the host is enabled."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 
@@ -27,22 +27,22 @@ def hosts(work: Work) -> HostService:
 
 
 async def test_it_is_kept_until_the_host_is_enabled(hosts: HostService) -> None:
-    async def shown(status: HostStatus, reason: str = "") -> str:
-        await hosts.set_status("h0", status, reason=reason)
+    async def shown(change: Awaitable[None]) -> str:
+        await change
         [listed] = (await hosts.list()).items
         assert listed.status_reason == (await hosts.get("h0")).status_reason
         return listed.status_reason
 
-    assert await shown(HostStatus.DRAINING) == ""
-    assert await shown(HostStatus.DRAINING, WHY) == WHY
-    assert await shown(HostStatus.DRAINING) == WHY
-    assert await shown(HostStatus.DISABLED) == WHY
-    assert await shown(HostStatus.DRAINING, "another") == "another"
-    assert await shown(HostStatus.ENABLED) == ""
+    assert await shown(hosts.drain("h0")) == ""
+    assert await shown(hosts.drain("h0", reason=WHY)) == WHY
+    assert await shown(hosts.drain("h0")) == WHY
+    assert await shown(hosts.disable("h0")) == WHY
+    assert await shown(hosts.drain("h0", reason="another")) == "another"
+    assert await shown(hosts.enable("h0")) == ""
 
 
 async def test_its_event_has_it(work: Work, hosts: HostService) -> None:
-    await hosts.set_status("h0", HostStatus.DRAINING, reason=WHY)
+    await hosts.drain("h0", reason=WHY)
     await Recorder(work.store, Settings()).record()
     found = await work.scheduler.events.list(wanted=EventFilter(kind="status"))
     assert [(one.kind, one.facts["status"], one.facts["reason"]) for one in found.items] == [
@@ -51,24 +51,23 @@ async def test_its_event_has_it(work: Work, hosts: HostService) -> None:
 
 
 async def test_a_change_of_it_alone_changes_the_tag(hosts: HostService) -> None:
-    await hosts.set_status("h0", HostStatus.DRAINING)
+    await hosts.drain("h0")
     before = await hosts.tag("h0")
-    await hosts.set_status("h0", HostStatus.DRAINING, reason=WHY, if_match=(before,))
+    await hosts.drain("h0", reason=WHY, if_match=(before,))
     with pytest.raises(PreconditionFailed):
-        await hosts.set_status("h0", HostStatus.ENABLED, if_match=(before,))
-    await hosts.set_status("h0", HostStatus.ENABLED, if_match=(await hosts.tag("h0"),))
+        await hosts.enable("h0", if_match=(before,))
+    await hosts.enable("h0", if_match=(await hosts.tag("h0"),))
     assert await hosts.tag("h0") != before
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "problem"),
+    ("reason", "problem"),
     [
-        (HostStatus.DRAINING, "x" * 201, "reason has 201 characters: shorten it to 200"),
-        (HostStatus.DRAINING, "two\nlines", "reason must be one line of printable characters"),
-        (HostStatus.ENABLED, WHY, "leave it out to enable one"),
+        ("x" * 201, "reason has 201 characters: shorten it to 200"),
+        ("two\nlines", "reason must be one line of printable characters"),
     ],
 )
-async def test_what_cannot_be_one_is_refused(hosts: HostService, status: HostStatus, reason: str, problem: str) -> None:
+async def test_what_cannot_be_one_is_refused(hosts: HostService, reason: str, problem: str) -> None:
     with pytest.raises(InvalidRequest, match=problem):
-        await hosts.set_status("h0", status, reason=reason)
+        await hosts.drain("h0", reason=reason)
     assert (await hosts.get("h0")).status is HostStatus.ENABLED

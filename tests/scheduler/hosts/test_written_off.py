@@ -11,7 +11,7 @@ async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_st
         await work.active(Request({"VCPU": 2}, claim_ids=("ends",)))
         await work.active(Request({"VCPU": 1}, claim_ids=("runs",)))
         await work.scheduler.claims.release("ends")
-        await work.scheduler.hosts.lost("h0", force=True)
+        await work.scheduler.hosts.write_off("h0", force=True)
         ended = await work.scheduler.claims.get("ends")
         assert (ended.state, ended.end_reason, await work.held()) == (
             ClaimStatus.ENDED,
@@ -30,14 +30,14 @@ async def test_a_move_to_a_host_that_was_written_off_ends_with_its_lease(clean_s
     """The target was starting there: the source stays active, and the claim can be moved again."""
     async with at_work(clean_store, 4, 4, 4) as work, raw_client(clean_store) as raw:
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("mine",)))
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         await work.store.claims.accept(target.host, target.claim_id, target.token, 60)
-        await work.scheduler.hosts.lost(target.host, force=True)
+        await work.scheduler.hosts.write_off(target.host, force=True)
         await raw.hset(work.store.keys.claim("mine"), f"placement.{target.placed}.expires_at_ms", 1)
         await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         work.hosts = [host for host in work.hosts if host.name != target.host]
         await work.settle()
         mine = await work.scheduler.claims.get("mine")
         assert (mine.host, mine.state, mine.target) == ("h0", ClaimStatus.ACTIVE, None)
-        again, _ = await work.scheduler.migrations.move("mine", mine.token)
+        again = await work.scheduler.claims.move("mine", mine.token)
         assert again.host not in ("h0", target.host)

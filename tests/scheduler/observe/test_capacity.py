@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Pool, Request, SharedPool
+from redsched.model import Aggregate, HostReport, Inventory, Pool, Request, SharedPool
 from redsched.model.records.capacity import CapacityBy, ClassCapacity
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -36,10 +36,10 @@ async def filled(clean_store: str) -> str:
         await report_all(scheduler, REPORTS)
         await scheduler.aggregates.put(Aggregate("ssd", {}, frozenset({"h1", "h2"})))
         await scheduler.aggregates.put(Aggregate("gpu", {}, frozenset({"h1"})))
-        await scheduler.pools.put(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
+        await scheduler.shared_pools.put(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
         await scheduler.select(Request({"VCPU": 2, GPU: 600}, project="web", hosts=frozenset({"h1"})))
         await scheduler.select(Request({"VCPU": 1}, project="db", hosts=frozenset({"h1"})))
-        await scheduler.hosts.set_status("h3", HostStatus.DISABLED)
+        await scheduler.hosts.disable("h3")
     return clean_store
 
 
@@ -65,7 +65,7 @@ async def test_the_largest_amount_is_one_that_a_claim_can_take(filled: str) -> N
     inventory = Inventory(100, max_unit=10, step_size=4)
     async with Scheduler.connect(filled, QUIET) as scheduler:
         await report_all(scheduler, [HostReport("large", {"VCPU": inventory, "MEMORY_MB": inventory}, lease_s=3600)])
-        await scheduler.pools.put(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5, max_unit=2)}))
+        await scheduler.shared_pools.put(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5, max_unit=2)}))
         claimed = await scheduler.select(Request({"MEMORY_MB": 8}))
         assert claimed.selections[0].host == "large"
     (found,) = (await of(filled)).values()

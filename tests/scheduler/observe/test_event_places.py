@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.scheduler import EventView, Scheduler
+from redsched.scheduler import Event, Scheduler
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.builders.cells import raw_client
@@ -39,14 +39,14 @@ async def lose(url: str, cell: str) -> None:
         await raw.delete(f"rs:{{{cell}}}:events")
 
 
-def seen(events: list[EventView]) -> list[str]:
+def seen(events: list[Event]) -> list[str]:
     """Return which events there are: `a reset`, or the claim."""
     return [one.facts.get("claim", f"{one.cell} {one.kind}") for one in events]
 
 
-async def listed(scheduler: Scheduler, after: str, limit: int = 100) -> list[EventView]:
+async def listed(scheduler: Scheduler, after: str, limit: int = 100) -> list[Event]:
     """Return the events of all pages."""
-    found: list[EventView] = []
+    found: list[Event] = []
     following: str | None = after
     while following is not None:
         page = await scheduler.events.list(limit, following)
@@ -55,9 +55,9 @@ async def listed(scheduler: Scheduler, after: str, limit: int = 100) -> list[Eve
     return found
 
 
-async def followed(scheduler: Scheduler, after: str, count: int) -> list[EventView]:
+async def followed(scheduler: Scheduler, after: str, count: int) -> list[Event]:
     """Return the first events that are followed."""
-    found: list[EventView] = []
+    found: list[Event] = []
     async with asyncio.timeout(patience_s(WAIT_S)):
         async for one in scheduler.events.follow(0.01, after):
             found.append(one)

@@ -9,12 +9,12 @@ import pytest
 
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import InvalidRequest, NotFound
-from redsched.model import EndReason, HostStatus, Request
-from redsched.scheduler import EventFilter, EventView, Scheduler
+from redsched.model import EndReason, Request
+from redsched.model.filters import KINDS
+from redsched.scheduler import Event, EventFilter, Scheduler
 from redsched.scheduler.background import recorder as recording
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.recorder import Recorder
-from redsched.scheduler.queries import KINDS
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -48,7 +48,7 @@ async def a_life(scheduler: Scheduler, claim_id: str) -> None:
     await scheduler.claims.release(claim_id)
 
 
-async def all_of(scheduler: Scheduler, wanted: EventFilter = EventFilter()) -> list[EventView]:  # noqa: B008 - frozen
+async def all_of(scheduler: Scheduler, wanted: EventFilter = EventFilter()) -> list[Event]:  # noqa: B008 - frozen
     return list((await scheduler.events.list(1000, "", wanted)).items)
 
 
@@ -57,7 +57,7 @@ async def test_a_claims_life_is_recorded_with_owner_and_reason(quiet: Scheduler)
     await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="ci"))
     await recorder.record()
     await quiet.claims.release("mine")
-    await quiet.hosts.set_status("h1", HostStatus.DRAINING)
+    await quiet.hosts.drain("h1")
     await recorder.record()
     claimed, released = await all_of(quiet, EventFilter(claim="mine"))
     assert (claimed.kind, claimed.slots, claimed.facts["host"]) == ("claimed", {"VCPU": 2}, "h1")
@@ -76,14 +76,14 @@ async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) ->
     first = await quiet.claims.get("mine")
     await store.claims.confirm("h1", "mine", first.token)
     await report_all(quiet, [report_of("h2", VCPU=8)])
-    await quiet.migrations.move("mine", first.token)
+    await quiet.claims.move("mine", first.token)
     target = (await quiet.claims.get("mine")).target
     assert target is not None
     await store.claims.confirm("h2", "mine", target.token)
     await store.claims.reconcile(["mine"])
     await store.claims.gone("h1", "mine", first.token, EndReason.MOVED, {})
     now = await quiet.claims.get("mine")
-    await quiet.claims.resize("mine", now.token, {}, {"VCPU": 5})
+    await quiet.claims.resize("mine", now.token, {"VCPU": 5})
     wanted = await quiet.claims.get("mine")
     await store.claims.resized("h2", "mine", wanted.token, {"VCPU": 5})
     await recorder.record()
@@ -199,7 +199,7 @@ async def test_pages_show_every_event_once(quiet: Scheduler) -> None:
     for number in range(9):
         await a_life(quiet, f"id-{number}")
     await Recorder(store_of(quiet), Settings()).record()
-    seen: list[EventView] = []
+    seen: list[Event] = []
     after: str | None = ""
     while after is not None:
         page = await quiet.events.list(4, after)

@@ -20,10 +20,8 @@ Events = list[tuple[str, str, str]]
 
 async def change(scheduler: Scheduler, host: str) -> None:
     """Make one change of a host."""
-    status = HostStatus.DISABLED
-    if (await scheduler.hosts.get(host)).status is HostStatus.DISABLED:
-        status = HostStatus.ENABLED
-    await scheduler.hosts.set_status(host, status)
+    is_disabled = (await scheduler.hosts.get(host)).status is HostStatus.DISABLED
+    await (scheduler.hosts.enable if is_disabled else scheduler.hosts.disable)(host)
     await scheduler._cells.refresh()
 
 

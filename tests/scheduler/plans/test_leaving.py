@@ -11,7 +11,6 @@ from redsched.model import (
     GangMember,
     GroupPolicy,
     Hints,
-    HostStatus,
     OnExit,
     Relation,
     RelationType,
@@ -37,8 +36,8 @@ def goes_to(plan: LeavingPlan) -> Mapping[str, str]:
 async def only_on(work: Work, *open_hosts: str) -> None:
     """Let only these hosts take claims."""
     for one in work.hosts:
-        status = HostStatus.ENABLED if one.name in open_hosts else HostStatus.DISABLED
-        await work.scheduler.hosts.set_status(one.name, status)
+        hosts = work.scheduler.hosts
+        await (hosts.enable if one.name in open_hosts else hosts.disable)(one.name)
 
 
 async def test_a_drain_does_what_the_plan_said(clean_store: str) -> None:
@@ -60,7 +59,7 @@ async def test_a_drain_does_what_the_plan_said(clean_store: str) -> None:
         [stays] = plan.unplaced
         assert (stays.claim_id, stays.host) == ("bound", "h0")
         assert await work.held() == {"h0": ["apart", "bound", "large", "small"], "h2": ["other"]}
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.scheduler.hosts.drain("h0", move=True)
         await work.settle()
         view = await work.scheduler.hosts.get("h0")
         assert view.unmovable == (UnmovableClaim("bound", stays.reason),)
@@ -82,7 +81,7 @@ async def test_an_evacuation_does_what_the_plan_said(clean_store: str) -> None:
         [vcpu] = plan.classes
         assert (vcpu.capacity, vcpu.free, vcpu.after) == (16, 8, 0)
         dead = work.hosts.pop(0)
-        await work.scheduler.hosts.lost(dead.name, evacuate=True, force=True)
+        await work.scheduler.hosts.write_off(dead.name, evacuate=True, force=True)
         await work.settle()
         assert await work.held() == {"h1": ["b"], "h2": ["a"]}
         assert await work.store.hosts.claim_ids("h0") == {"bound"}

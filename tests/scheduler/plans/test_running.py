@@ -11,6 +11,8 @@ from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unavailable
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.model.records.plans import Aim, AppliedMove, Move
 from redsched.scheduler import Scheduler
+from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.plans import running as moves_running
 from redsched.scheduler.plans import service
 from redsched.scheduler.plans.rebalancing import VerifyQuestion
 from tests.scheduler.working import QUICK, Work, at_work
@@ -35,8 +37,8 @@ async def working(work: Work) -> AsyncIterator[None]:
         await aio.end(task)
 
 
-async def applied(work: Work, moves: Sequence[Move], timeout_s: float = 30.0) -> list[AppliedMove]:
-    return [one async for one in work.scheduler.move_runner.run(moves, timeout_s)]
+async def applied(work: Work, moves: Sequence[Move], timeout_s: int = 30) -> Sequence[AppliedMove]:
+    return (await work.scheduler.plans.apply(moves, timeout_s)).moves
 
 
 async def moving(work: Work, claim_id: str) -> Claim:
@@ -100,7 +102,7 @@ async def test_a_target_that_fails_is_reported(clean_store: str) -> None:
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("bad",)))
         running = asyncio.create_task(applied(work, [Move("bad", "", claim.token, "h0", "h1", "")]))
         now = await moving(work, "bad")
-        await work.scheduler.migrations.fail("bad", now.placements[1].token)
+        await work.scheduler.claims.fail("bad", now.placements[1].token)
         [failed] = await running
         assert "could not be started on h1, and it stays on h0" in failed.problem
 
@@ -176,12 +178,12 @@ async def test_moves_that_were_made_are_reported_when_the_store_fails(
     async with at_work(clean_store, 8, 8) as work:
         moves = [Move(name, "", "1-a.1", "h0", "h1", "") for name in ("one", "two", "three")]
 
-        async def failing(move: Move, _timeout_s: float) -> str:
+        async def failing(_claims: ClaimService, move: Move, _timeout_s: float) -> str:
             if move.claim_id != "one":
                 raise Unavailable("the store cannot be reached")
             return ""
 
-        monkeypatch.setattr(work.scheduler.move_runner, "_problem", failing)
+        monkeypatch.setattr(moves_running, "_problem", failing)
         done = await applied(work, moves)
         assert [(one.claim_id, one.problem) for one in done] == [("one", ""), ("two", "the store cannot be reached")]
         with pytest.raises(Unavailable):

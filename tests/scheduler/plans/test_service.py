@@ -9,7 +9,7 @@ import pytest
 
 from redsched import aio
 from redsched.errors import InvalidRequest, NotFound, PlannerBusy, TooHard
-from redsched.model import GangMember, Hints, HostReport, HostStatus, Inventory, Relation, RelationType, Request
+from redsched.model import GangMember, Hints, HostReport, Inventory, Relation, RelationType, Request
 from redsched.model.records.plans import Aim, CapacityPlan, RebalancePlan
 from redsched.scheduler import Scheduler
 from redsched.scheduler.planning.planner import MAX_WAITING
@@ -76,7 +76,7 @@ async def test_what_waits_for_a_place_is_served_by_further_hosts(clean_store: st
         await work.scheduler.select(Request({"VCPU": 4}, claim_ids=("waits",)))
         claim = await work.scheduler.claims.get("waits")
         await work.store.claims.fail("h0", "waits", claim.token, False, counted_by(claim), retry=True)
-        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+        await work.scheduler.hosts.disable("h0")
         assert (await work.scheduler.claims.get("waits")).state == "pending"
         asked = work.scheduler.plans
         none = await asked.with_hosts([report_of("small", VCPU=3)])

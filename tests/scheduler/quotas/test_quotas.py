@@ -6,9 +6,9 @@ import pytest
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, Settling
 from redsched.model import Quota, Request
+from redsched.model.filters import UsageBy
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Exceeded, Scheduler
-from redsched.scheduler.queries import UsageBy
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.scheduler.quotas.calls import scripts_about_claims
@@ -175,9 +175,9 @@ async def test_what_is_shelved_takes_nothing_and_is_asked_for_again(scheduler: S
     assert await used(scheduler) == {}
     other = (await scheduler.select(web(3))).selections[0]
     with pytest.raises(QuotaExceeded):
-        await scheduler.migrations.unshelve(str(one.claim_id))
+        await scheduler.claims.unshelve(str(one.claim_id))
     await scheduler.claims.release(str(other.claim_id))
-    await scheduler.migrations.unshelve(str(one.claim_id))
+    await scheduler.claims.unshelve(str(one.claim_id))
     assert await used(scheduler) == {"VCPU": 4, "claims": 1}
 
 
@@ -187,11 +187,11 @@ async def test_a_resize_takes_before_and_releases_after(scheduler: Scheduler) ->
     one = (await scheduler.select(web(4))).selections[0]
     cell = next(iter(scheduler._cells))
     with pytest.raises(QuotaExceeded, match="4 of 6 VCPU are used, 3 more"):
-        await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 7})
-    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 6})
+        await scheduler.claims.resize(str(one.claim_id), str(one.token), {"VCPU": 7})
+    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {"VCPU": 6})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
     await cell.store.claims.accept(one.host, grown.claim_id, grown.token, 3600)
-    shrunk = await scheduler.claims.resize(grown.claim_id, grown.token, {}, {"VCPU": 1})
+    shrunk = await scheduler.claims.resize(grown.claim_id, grown.token, {"VCPU": 1})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
     await cell.store.claims.resized(one.host, shrunk.claim_id, shrunk.token, {"VCPU": 1}, ())
     assert await used(scheduler) == {"VCPU": 1, "claims": 1}

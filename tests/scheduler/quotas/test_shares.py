@@ -134,10 +134,10 @@ async def test_many_at_once_in_all_cells_use_the_limit_up(scheduler: Scheduler) 
 
 async def test_a_claim_that_grows_takes_of_other_cells_too(scheduler: Scheduler) -> None:
     one = (await scheduler.select(web("a", 4))).selections[0]
-    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 12})
+    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {"VCPU": 12})
     await assert_exact(scheduler, LIMIT)
     with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
-        await scheduler.claims.resize(grown.claim_id, grown.token, {}, {"VCPU": 13})
+        await scheduler.claims.resize(grown.claim_id, grown.token, {"VCPU": 13})
 
 
 async def test_limits_change_and_go(scheduler: Scheduler) -> None:

@@ -29,9 +29,9 @@ async def test_what_fails_gets_no_alternate_while_the_others_are_waited_for(clea
         first, other = placed.values()
         await work.work([int(first.host[1:])])
         with pytest.raises(ClaimState, match="belongs to a gang that is not active yet"):
-            await work.scheduler.migrations.move(other.claim_id or "", other.token or "")
+            await work.scheduler.claims.move(other.claim_id or "", other.token or "")
         with pytest.raises(ClaimState, match=r"has failed and is released; .* belongs to a gang"):
-            await work.scheduler.migrations.fail(other.claim_id or "", other.token or "")
+            await work.scheduler.claims.fail(other.claim_id or "", other.token or "")
         await work.settle()
         assert await work.held() == {}
         await work.is_sound()

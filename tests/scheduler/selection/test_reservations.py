@@ -11,7 +11,7 @@ import pytest
 
 from redsched import origin
 from redsched.errors import InvalidRequest, NoValidHost
-from redsched.model import GangMember, HostStatus, Quota, Request
+from redsched.model import GangMember, Quota, Request
 from redsched.origin import Origin
 from redsched.scheduler import Scheduler
 from redsched.scheduler.selection import reservations
@@ -174,7 +174,7 @@ async def test_it_is_placed_elsewhere_if_there_is_room_first(clean_store: str) -
         claims = {claim_id: (await work.scheduler.claims.get(claim_id)).host for claim_id in ids}
         task = await start(work)
         [reserved] = await work.store.reservations.hosts()
-        await work.scheduler.hosts.set_status(reserved, HostStatus.DISABLED)
+        await work.scheduler.hosts.disable(reserved)
         for claim_id, host in claims.items():
             if host != reserved:
                 await release(work, claim_id)

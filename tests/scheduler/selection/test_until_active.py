@@ -206,7 +206,7 @@ async def test_a_caller_who_goes_away_is_undone_where_his_claim_has_found_anothe
 ) -> None:
     async with at_work(clean_store, 4, 4) as work:
         task, claim = await waited_for(work, replace(ACTIVE, claim_ids=ids))
-        assert (await work.scheduler.migrations.fail(claim.claim_id, claim.token)).host == "h1"
+        assert (await work.scheduler.claims.fail(claim.claim_id, claim.token)).host == "h1"
         await end(task)
         await work.scheduler._selector._until_active.stop()
         await work.settle()
@@ -218,7 +218,7 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
         first, claim = await waited_for(work, asked)
-        target = await work.scheduler.migrations.fail(claim.claim_id, claim.token)
+        target = await work.scheduler.claims.fail(claim.claim_id, claim.token)
         call_id = (await work.store.audit.claim_hashes(["mine"]))["mine"]["call_id"]
         second = asyncio.create_task(work.scheduler.select(asked))
 
@@ -263,7 +263,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
         task, claim = await waited_for(work, asked)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         await work.work([1])
         await work.sweep()
         async with asyncio.timeout(patience_s(30)):
@@ -277,7 +277,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
 async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         task, _ = await waited_for(work, ACTIVE)
-        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
         work.hosts.pop(0)
         await work.settle()
         async with asyncio.timeout(patience_s(30)):
@@ -301,10 +301,8 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> ScriptResult:
             if not moves:
                 moves.append(claim_id)
-                await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
-                target, _ = await work.scheduler.migrations.move(
-                    claim_id, (await work.scheduler.claims.get("mine")).token
-                )
+                await work.scheduler.hosts.write_off("h0", evacuate=True, force=True)
+                target = await work.scheduler.claims.move(claim_id, (await work.scheduler.claims.get("mine")).token)
                 await work.store.claims.accept("h1", target.claim_id, target.token, 60)
                 if is_active:
                     await work.store.claims.confirm("h1", target.claim_id, target.token)

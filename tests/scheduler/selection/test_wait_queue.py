@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from redsched.errors import NoValidHost
-from redsched.model import HostStatus, Request
+from redsched.model import Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.selection.wait_queue import WaitQueue
@@ -56,12 +56,12 @@ async def test_the_refusal_comes_when_the_time_is_up(scheduler: Scheduler) -> No
 @pytest.mark.parametrize("what", ["report", "enable"])
 async def test_any_news_may_be_room(scheduler: Scheduler, what: str) -> None:
     """Released claims are not the only source: a host may be added or enabled again."""
-    await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
+    await scheduler.hosts.disable("h1")
     [task] = await start(scheduler, ALL_OF_H1)
     if what == "report":
         await scheduler.hosts.report(report_of("h9", VCPU=8))
     else:
-        await scheduler.hosts.set_status("h1", HostStatus.ENABLED)
+        await scheduler.hosts.enable("h1")
     async with asyncio.timeout(patience_s(30)):
         assert (await scheduler.claims.get(await task)).host == ("h9" if what == "report" else "h1")
 
@@ -85,7 +85,7 @@ async def test_one_place_that_comes_free_is_tried_for_once(
     await scheduler.claims.release(first)
     async with asyncio.timeout(patience_s(30)):
         got = await tasks[0]
-    await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
+    await scheduler.hosts.drain("h3")
     await scheduler._cells.catch_up()
     assert calls == ["c0"]
     assert not any(task.done() for task in tasks[1:])

@@ -152,7 +152,7 @@ async def test_a_claim_that_moves_breaks_no_rule(work: Work, clean_store: str) -
     await work.scheduler.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY, "zone"))
     beside = frozenset({"h2"})  # so that it starts on h0
     claim = await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("web",), exclude_hosts=beside))
-    await work.scheduler.migrations.move("web", claim.token, hosts=frozenset({"h1"}))
+    await work.scheduler.claims.move("web", claim.token, hosts=frozenset({"h1"}))
     state = (await work.store.declared.read(Kind.SERVER_GROUP, ["web"]))["web"]
     assert (state["count.zone=az0"], state["count.zone=az1"]) == ("1", "1")
     assert (await work.scheduler.audit()).broken_rules == ()

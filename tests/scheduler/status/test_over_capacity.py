@@ -131,7 +131,7 @@ async def test_what_can_never_be_claimed_is_a_problem_and_a_warning_of_the_answe
     answer = await work.scheduler.hosts.report(given)
     assert answer.warnings == ("VCPU: reserved 9 is above total 8",)
     await work.store.declared.put_pool(SharedPool("lic", {SEAT: Inventory(10, min_unit=20)}))
-    pool = await work.scheduler.pools.get("lic")
+    pool = await work.scheduler.shared_pools.get("lic")
     assert [one.partition(":")[0] for one in pool.warnings] == [SEAT]
     found = [one for one in (await work.scheduler.status()).problems if one.kind.endswith("unusable")]
     assert [(one.kind, one.about) for one in found] == [("unusable", ("h7",)), ("pool-unusable", ("lic",))]

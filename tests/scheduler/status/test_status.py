@@ -175,7 +175,7 @@ async def test_a_host_that_was_written_off_and_still_has_claims(watched: Watched
     """Nothing is healthy while work that is lost counts as active."""
     for number in range(5):
         await active(watched.store, f"web-{number}", "h1")
-    await watched.scheduler.hosts.lost("h1", evacuate=evacuate, force=True)
+    await watched.scheduler.hosts.write_off("h1", evacuate=evacuate, force=True)
     report = await watched.status()
     (problem,) = report.problems
     assert (problem.kind, problem.about, problem.commands[0]) == ("host-lost", ("h1",), command)

@@ -124,7 +124,7 @@ async def _prepare(scheduler: Scheduler, hosts: Iterable[HostReport], declared: 
         if isinstance(one, ServerGroup):
             await scheduler.server_groups.put(one)
         else:
-            await scheduler.pools.put(one, "c1")
+            await scheduler.shared_pools.put(one, "c1")
     for host in hosts:
         await scheduler.hosts.report(host)
 

@@ -37,7 +37,6 @@ class Changing:
 
     def __init__(self, scheduler: Scheduler, rng: Random) -> None:
         self._claims = scheduler.claims
-        self._migrations = scheduler.migrations
         self._rng = rng
 
     async def change(self, claim_id: str) -> Left:
@@ -45,9 +44,9 @@ class Changing:
         try:
             token = (await self._claims.get(claim_id)).token
             if traffic.kind_of(claim_id) in traffic.RESIZED and self._rng.random() < RESIZE:
-                await self._claims.resize(claim_id, token, {}, {"VCPU": self._rng.choice((1, 2))})
+                await self._claims.resize(claim_id, token, {"VCPU": self._rng.choice((1, 2))})
             else:
-                await self._migrations.move(claim_id, token)
+                await self._claims.move(claim_id, token)
         except (*REFUSED, NotFound):
             say("looked")
         except Unavailable as error:
@@ -67,9 +66,7 @@ class Changing:
         say("failing", id=claim_id)
         try:
             before = await self.answered(lambda: self._claims.get(claim_id), NotFound)
-            now = await self.answered(
-                lambda: self._migrations.fail(claim_id, before.token, alternates), NotFound, *REFUSED
-            )
+            now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), NotFound, *REFUSED)
         except (NotFound, *REFUSED):
             return Left.UNCLEAR
         if now.state in ENDING_OR_ENDED and before.closed_reason is EndReason.SHELVED:
@@ -94,7 +91,7 @@ class Changing:
         """Unshelve the claim."""
         say("unshelving", id=claim_id)
         try:
-            now, _ = await self.answered(lambda: self._migrations.unshelve(claim_id), NotFound, *REFUSED)
+            now = await self.answered(lambda: self._claims.unshelve(claim_id), NotFound, *REFUSED)
         except (NotFound, *REFUSED) as error:
             leaves = isinstance(error, ClaimState) and error.facts.get("state") == ClaimStatus.ENDING
             if not (leaves or isinstance(error, NoValidHost | QuotaExceeded)):

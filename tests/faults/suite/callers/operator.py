@@ -125,7 +125,13 @@ class Operator:
 
 async def _set(scheduler: Scheduler, hosts: Sequence[str], status: HostStatus, move: bool = False) -> None:
     for host in hosts:
-        await scheduler.hosts.set_status(host, status, move)
+        match status:
+            case HostStatus.ENABLED:
+                await scheduler.hosts.enable(host)
+            case HostStatus.DISABLED:
+                await scheduler.hosts.disable(host)
+            case HostStatus.DRAINING:
+                await scheduler.hosts.drain(host, move)
 
 
 async def _reported(cell: CellStore, host: str) -> bool:
@@ -139,12 +145,12 @@ async def _reported(cell: CellStore, host: str) -> bool:
 async def _remove(scheduler: Scheduler, hosts: Sequence[str], cell: str) -> None:
     names = [one.name for one in (await scheduler.hosts.list(limit=1000)).items if one.cell == cell]
     for host in sorted({*names}.intersection(hosts)):
-        await scheduler.hosts.forget(host, force=True, cell=cell)
+        await scheduler.hosts.remove(host, force=True, cell=cell)
 
 
 async def _write_off(scheduler: Scheduler, hosts: Sequence[str]) -> None:
     for host in hosts:
-        await scheduler.hosts.lost(host, evacuate=True, force=True)
+        await scheduler.hosts.write_off(host, evacuate=True, force=True)
 
 
 def _has_declared(look: Look) -> bool:
@@ -159,5 +165,5 @@ def _has_declared(look: Look) -> bool:
 async def declare(scheduler: Scheduler) -> None:
     """Declare the server group, the shared pool and the quota. Raises what redsched raises."""
     await scheduler.server_groups.put(traffic.APART)
-    await scheduler.pools.put(traffic.LICENCES)
+    await scheduler.shared_pools.put(traffic.LICENCES)
     await scheduler.quotas.put(traffic.QUOTA)

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from redsched.errors import RedschedError
+from redsched.model.filters import EventFilter
+from redsched.model.records.events import Event
 from redsched.scheduler import Scheduler
-from redsched.scheduler.queries import EventFilter
-from redsched.scheduler.results import EventView
 from tests.faults.suite.callers.operator import Operator
 from tests.faults.suite.checks.ledger import Ledger
 from tests.faults.suite.reporting.reports import at, claim_in
@@ -36,6 +36,6 @@ async def _with_history(scheduler: Scheduler, problem: str, claim: str | None) -
     return f"{problem} [events of {claim}: {'; '.join(map(_text, events))}]"
 
 
-def _text(event: EventView) -> str:
+def _text(event: Event) -> str:
     facts = " ".join(f"{name}={event.facts[name]}" for name in _SHOWN if event.facts.get(name))
     return f"{at(event.at_ms)} {event.kind} {facts}"

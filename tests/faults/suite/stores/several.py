@@ -68,7 +68,7 @@ class Several(Site):
         await wait_until(lambda: self._could_fail_over(tag), SPARE_S, f"a server that could take over {tag}")
 
     async def have_copy(self, tag: str) -> None:
-        """Wait until a replica gets the writes of a tag, where claims wait for one. Raises AssertionError after SPARE_S.
+        """Wait until a replica has the data of a tag, where claims wait for one. Raises AssertionError after SPARE_S.
 
         A claim that is on two servers survives the loss of one. A server that was killed has what its disk had: until
         it has the data of the new primary, the loss of that one would be the second.

@@ -128,6 +128,11 @@ class EventFilter:
             return False
         return all(accepts(getattr(self, name), event.get(name)) for name in _MATCHED)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values by field: the filters that lists of events take."""
+        return {name: getattr(self, name) for name in (*_MATCHED, "since_ms", "before_ms")}
+
     def _is_in_time(self, at_ms: int) -> bool:
         return self.since_ms <= at_ms and not 0 < self.before_ms <= at_ms
 

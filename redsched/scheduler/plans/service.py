@@ -134,7 +134,7 @@ class PlanService:
             asked = [(cell, question) for cell in self._cells]
         return await self._in_turn(asked, max_moves)
 
-    async def apply(self, moves: Sequence[Move], timeout_s: int = 60) -> Applied:
+    async def apply(self, moves: Sequence[Move], timeout_s: float = 60) -> Applied:
         """Make moves one after the other: each until its claim runs on the target and has left the source.
 
         A move that fails says why, and ends the rest, which may rely on it. Each may take `timeout_s`; what has begun

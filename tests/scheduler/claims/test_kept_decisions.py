@@ -231,7 +231,7 @@ async def test_a_note_that_cannot_be_written_is_lost_and_its_claim_is_not(
         [found] = (await scheduler.select(TWO)).selections
         claim = await scheduler.claims.get("mine")
     assert (claim.token, claim.decision) == (found.token, None)
-    again = await scheduler.migrations.fail("mine", found.token or "", found.alternates)
+    again = await scheduler.claims.fail("mine", found.token or "", found.alternates)
     assert (await decision_of(scheduler)).token == again.token
 
 
@@ -241,7 +241,7 @@ async def test_the_note_of_a_placement_is_not_shown_for_the_next_one(scheduler: 
     assert (await decision_of(scheduler)).token == found.token
     cell = next(iter(scheduler._cells))
     cell.decider._keeping = SimpleNamespace(begin=lambda: False, end=lambda: None, refused=0)  # type: ignore[assignment]
-    again = await scheduler.migrations.fail("mine", found.token or "", found.alternates)
+    again = await scheduler.claims.fail("mine", found.token or "", found.alternates)
     now = await scheduler.claims.get("mine")
     assert (now.token, now.decision) == (again.token, None)
     assert await cell.store.texts.get(f"decision:{found.token}")
@@ -261,7 +261,7 @@ async def test_a_move_that_fails_leaves_the_note_of_the_placement_that_stays(cle
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         before = await decision_of(work.scheduler)
-        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        target = await work.scheduler.claims.move("mine", claim.token)
         assert (await decision_of(work.scheduler)).token == target.token
         await work.store.claims.fail("h1", "mine", target.token, by_host=True)
         await work.settle()

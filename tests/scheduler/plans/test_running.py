@@ -37,7 +37,7 @@ async def working(work: Work) -> AsyncIterator[None]:
         await aio.end(task)
 
 
-async def applied(work: Work, moves: Sequence[Move], timeout_s: int = 30) -> Sequence[AppliedMove]:
+async def applied(work: Work, moves: Sequence[Move], timeout_s: float = 30) -> Sequence[AppliedMove]:
     return (await work.scheduler.plans.apply(moves, timeout_s)).moves
 
 

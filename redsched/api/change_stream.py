@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from redsched import aio
 from redsched.api.disconnect import gone
+from redsched.model.record import adapter
 from redsched.scheduler import Change, Reset
 from redsched.scheduler.observe.change_log import ChangeReader
-from redsched.schema.responses import ChangeAnswer
 
 PING_S = 15.0
 """A comment is sent after this time without events: proxies close silent connections."""
@@ -24,12 +24,12 @@ VALID_EVERY_S = 1.0
 def event_of(one: Change | Reset) -> bytes:
     """Return the server-sent event for a change or a reset. Its id is its last line."""
     if isinstance(one, Reset):
-        return _event(b"reset", one, {"cell": one.cell})
-    return _event(b"change", one, ChangeAnswer.of(one))
+        return _event(b"reset", to_json({"cell": one.cell}), one.id)
+    return _event(b"change", adapter(Change).dump_json(one), one.id)
 
 
-def _event(kind: bytes, one: Change | Reset, data: dict[str, Any]) -> bytes:
-    return b"event: %b\ndata: %b\nid: %b\n\n" % (kind, to_json(data), one.id.encode())
+def _event(kind: bytes, data: bytes, event_id: str) -> bytes:
+    return b"event: %b\ndata: %b\nid: %b\n\n" % (kind, data, event_id.encode())
 
 
 class ChangeStream(Response):

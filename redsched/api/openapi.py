@@ -46,6 +46,7 @@ from redsched.errors import (
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.record import adapter
+from redsched.model.records.changes import Change
 from redsched.operations.table import BY_ROUTE
 from redsched.scheduler.results import ReportResult
 from redsched.schema import examples, requests, responses
@@ -171,7 +172,7 @@ def models() -> list[tuple[Any, JsonSchemaMode]]:
     found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     answers = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values() if one is not None}
-    records = [ReportResult, *(one.type if isinstance(one, PageOf) else one for one in answers)]
+    records = [Change, ReportResult, *(one.type if isinstance(one, PageOf) else one for one in answers)]
     shown = [*(getattr(responses, name) for name in responses.__all__), *records, AgentApi, AgentReply, *REPLIES]
     read: JsonSchemaMode = "validation"
     return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *bodies)] + [

@@ -6,7 +6,8 @@ import httpx
 
 from redsched.client.exchange import Api, authorization, check_open, error_of, lost
 from redsched.errors import RedschedError
-from redsched.schema.responses import ChangeAnswer
+from redsched.model.record import adapter
+from redsched.model.records.changes import Change
 
 PATH = "/v1/changes"
 PING_S = 15.0
@@ -21,7 +22,7 @@ class ChangeEvent:
     """
 
     id: str
-    change: ChangeAnswer | None
+    change: Change | None
 
 
 class EventParser:
@@ -40,7 +41,7 @@ class EventParser:
         if "data" not in fields:
             return None
         is_change = fields.get("event") == "change"
-        change = ChangeAnswer.model_validate_json(fields["data"], extra="allow") if is_change else None
+        change = adapter(Change).validate_json(fields["data"], extra="ignore") if is_change else None
         return ChangeEvent(fields.get("id", ""), change)
 
 

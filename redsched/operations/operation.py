@@ -6,7 +6,7 @@ that block. What carries them out is the link of the part: a client of the REST 
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from urllib.parse import quote
@@ -301,8 +301,16 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of a body in JSON: a request as its body, a record without what it lacks."""
-    return value.body() if isinstance(value, Request) else to_jsonable_python(value, exclude_none=True)
+    """Return a value of a body in JSON: a request as its body, another object without what it lacks, names sorted."""
+    if isinstance(value, Request):
+        return value.body()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {one.name: _in_order(getattr(value, one.name)) for one in fields(value)}
+    return to_jsonable_python(value, exclude_none=True)
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def headers_of(if_match: IfMatch) -> dict[str, str]:

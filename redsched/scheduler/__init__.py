@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from redsched.model.records.audit import AuditReport, Problem
     from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
     from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
+    from redsched.model.records.changes import Change, Reset
     from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView, UsageRow
     from redsched.model.records.events import Event
     from redsched.model.records.explanations import Check, ClosedHost, Explanation, HostCheck, Miss, PlacesMiss
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
     from redsched.model.records.selections import Selection, Selections
     from redsched.model.records.status import CellStatus, StatusProblem, StatusReport
     from redsched.scheduler.results import (
-        Change,
         ClaimCost,
         Effort,
         Finding,
         Readiness,
         ReportResult,
-        Reset,
         Stats,
     )
     from redsched.scheduler.scheduler import Scheduler
@@ -133,7 +132,7 @@ _MODULES = {
     "CapacityPlan": "redsched.model.records.plans",
     "CapacityRow": "redsched.model.records.capacity",
     "CellStatus": "redsched.model.records.status",
-    "Change": "redsched.scheduler.results",
+    "Change": "redsched.model.records.changes",
     "Check": "redsched.model.records.explanations",
     "ClaimCost": "redsched.scheduler.results",
     "ClaimFilter": "redsched.model.filters",
@@ -168,7 +167,7 @@ _MODULES = {
     "RebalancePlan": "redsched.model.records.plans",
     "Redundancy": "redsched.model.records.plans",
     "ReportResult": "redsched.scheduler.results",
-    "Reset": "redsched.scheduler.results",
+    "Reset": "redsched.model.records.changes",
     "Room": "redsched.model.records.plans",
     "Scheduler": "redsched.scheduler.scheduler",
     "Selection": "redsched.model.records.selections",

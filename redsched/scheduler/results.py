@@ -29,35 +29,6 @@ class ReportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a cell. `seq` numbers the changes of a cell without gaps.
-
-    `id` is where to go on after it, in every cell that is followed: pass it as `last_id`.
-    """
-
-    cell: str
-    seq: int
-    kind: str
-    name: str
-    version: int
-    op: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    id: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """Changes are missing, or a new epoch began, so that followers must reload. The changes continue after `seq`.
-
-    `id` is as in a Change.
-    """
-
-    cell: str
-    seq: int
-    id: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Readiness:
     """Whether this scheduler can decide; if not, `detail` says why. `hosts` counts those known, alive and attested."""
 

@@ -14,12 +14,13 @@ from redsched.model import OneOf, Request, values_of
 from redsched.model.filters import UsageBy, usage_by
 from redsched.model.records.audit import AuditReport
 from redsched.model.records.capacity import CapacityBy, CapacityRow
+from redsched.model.records.changes import Change, Reset
 from redsched.model.records.declared import UsageRow
 from redsched.model.records.selections import Selections
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
-from redsched.scheduler.results import AUDIT_SCOPES, Change, Fenced, Finding, Readiness, Reset, Stats
+from redsched.scheduler.results import AUDIT_SCOPES, Fenced, Finding, Readiness, Stats
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings, removed_in_environment
 from redsched.store.store import KEEPS, Store, StoreMemory

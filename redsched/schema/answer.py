@@ -4,11 +4,11 @@ A field is read from the attribute of its name, or from the source in `From`, an
 by its own model, a `set` or `dict` in sorted order, a `Mapping` in its own. A field that equals its default is omitted.
 A class names the dataclass that it shows; if that lacks an attribute, the import fails.
 
-    class ChangeAnswer(Answer, shows=Change):
-        cell: str
-        seq: int
+    class ReportAnswer(Answer, shows=ReportResult):
+        outcome: str
+        version: int
 
-    ChangeAnswer.of(change)  # {"cell": "c1", "seq": 7}
+    ReportAnswer.of(result)  # {"outcome": "OK", "version": 7}
 """
 
 from collections.abc import Callable, Mapping

@@ -27,8 +27,8 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.records.changes import Change
 from redsched.model.records.service import About
-from redsched.schema.responses import ChangeAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -114,7 +114,7 @@ async def test_changes_are_followed_and_resumed(served: str) -> None:
             client.select(TWO)
             first = next(changes)
         assert first.change is not None
-        assert_type(first.change, ChangeAnswer)
+        assert_type(first.change, Change)
         with client.changes(first.id) as changes:
             second = next(changes)
         return [first.id, second.id]
@@ -373,3 +373,13 @@ def imported_without(*blocked: str) -> "subprocess.CompletedProcess[str]":
 def test_it_needs_no_packages_of_a_scheduler() -> None:
     ran = imported_without("redis", "hiredis", "uvloop", "psutil", "numpy", "fastapi", "uvicorn", "prometheus_client")
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_it_loads_nothing_that_a_caller_does_not_use() -> None:
+    """Records, operations, what reads and sends them, and who may do what: no part of the scheduler or its store."""
+    show = "print(*sorted({name.split('.')[1] for name in sys.modules if name.startswith('redsched.')}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys, redsched.client; {show}"], check=True, capture_output=True, text=True
+    )
+    own = {"aio", "errors", "extras", "logs", "origin", "problems", "release", "tracing"}
+    assert set(ran.stdout.split()) == own | {"auth", "client", "model", "operations", "rest", "schema"}

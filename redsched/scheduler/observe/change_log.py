@@ -16,10 +16,10 @@ from dataclasses import replace
 from time import perf_counter
 
 from redsched import aio
+from redsched.model.records.changes import Change, Reset
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.observe.changes import change_of, known_positions
 from redsched.scheduler.observe.positions import Position, id_of
-from redsched.scheduler.results import Change, Reset
 
 MAX_BYTES = 4 * 1024 * 1024
 """The most bytes that are kept of each cell, and so how far a reader may be behind."""

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
+from redsched.model.records.changes import Change, Reset
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.observe.positions import Position, id_of, parse_positions
-from redsched.scheduler.results import Change, Reset
 from redsched.store.codec.results import Change as Entry
 
 

@@ -35,6 +35,17 @@ class QuotaService(DeclaredService[QuotaView]):
         super().__init__(cells)
         self._shares = shares
 
+    async def get(self, project: str) -> QuotaView:
+        """Return the quota of a project, and its usage. Raises NotFound, Settling."""
+        return await super().get(project)
+
+    async def delete(self, project: str, force: bool = False, if_match: IfMatch = None) -> None:
+        """Delete the quota of a project, which then has no limits. `force` changes nothing: claims do not prevent it.
+
+        Raises NotFound, Settling, PreconditionFailed.
+        """
+        await super().delete(project, force, if_match)
+
     async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
         """Declare a quota with all of its limits. Returns its view, and whether it is new.
 

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
         QuotaProblem,
     )
     from redsched.schema.responses.service import (
-        ChangeAnswer,
         HealthAnswer,
         ReadyAnswer,
     )
 
 __all__ = [
-    "ChangeAnswer",
     "FailedAttempt",
     "FieldError",
     "HealthAnswer",

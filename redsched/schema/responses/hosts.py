@@ -1,13 +1,9 @@
 """Responses about hosts, their heartbeats and inboxes."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from redsched.schema.answer import Answer
 from redsched.store.codec.results import InboxEntry
-
-
 
 
 class HeartbeatAnswer(Answer):

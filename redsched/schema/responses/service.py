@@ -1,23 +1,10 @@
 """Responses about changes, events and the service itself."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from redsched.scheduler import Change
 from redsched.schema.answer import Answer
-
-
-class ChangeAnswer(Answer, shows=Change):
-    """The data of a `change` event: the new absolute values of the changed fields."""
-
-    cell: str
-    seq: int
-    kind: str
-    name: str
-    version: int
-    op: str
-    fields: dict[str, Any]
 
 
 class HealthAnswer(Answer):

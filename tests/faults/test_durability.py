@@ -73,6 +73,38 @@ async def claimed(cell: CellStore) -> int:
     return int(host.fields.get("claimed.VCPU", "0"))
 
 
+@asynccontextmanager
+async def behind_the_replica(pair: tuple[Node, Node]) -> AsyncIterator[tuple[Scheduler, Scheduler]]:
+    """Yield a scheduler that does not wait for the replica, and one that does, in vain: it gets nothing any more."""
+    primary, _ = pair
+    async with (
+        opened(url_of(primary), Settings(tick_s=600)) as (hasty, _),
+        Scheduler.connect(url_of(primary), BRIEF) as waiting,
+    ):
+        primary.cut_replication()
+        yield hasty, waiting
+
+
+async def test_the_outcome_of_an_earlier_call_is_answered_when_its_replica_has_it(pair: tuple[Node, Node]) -> None:
+    """Whatever the answer is read from: a claim script that has run, or the claims of the ids."""
+    some = Request({"VCPU": 1}, count=2, mode="incremental", claim_ids=("a", "b"), lease_s=600)
+    async with behind_the_replica(pair) as (hasty, waiting):
+        await hasty.select(some)
+        with pytest.raises(NotDurable, match="send it again"):
+            await waiting.select(some)
+        assert (await hasty.claims.get("a")).state is ClaimStatus.CLAIMED
+
+
+async def test_a_claim_that_was_unshelved_is_answered_when_its_replica_has_it(pair: tuple[Node, Node]) -> None:
+    async with behind_the_replica(pair) as (hasty, waiting):
+        token = (await hasty.select(replace(ONE, claim_ids=("a",)))).selections[0].token
+        await hasty.claims.shelve("a", token or "")
+        await hasty.claims.unshelve("a")
+        with pytest.raises(NotDurable, match="send it again"):
+            await waiting.claims.unshelve("a")
+        assert (await hasty.claims.get("a")).state is ClaimStatus.CLAIMED
+
+
 async def test_a_claim_is_answered_when_its_replica_has_it(pair: tuple[Node, Node]) -> None:
     """The replica is queried right after the reply, without a delay."""
     primary, replica = pair

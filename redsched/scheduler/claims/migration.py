@@ -36,7 +36,7 @@ class MigrationService:
         """Do what `ClaimService.fail` does."""
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
-            return known
+            return await _durable(cell, known)
         _refuse_over(claim, besides=(EndReason.FAILED, EndReason.EXPIRED))
         if stays_on := _running_elsewhere(claim):
             return await self._fail_target(cell, claim, alternates, stays_on)
@@ -49,7 +49,7 @@ class MigrationService:
             # A concurrent call may have reported the same failure and placed the claim again.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
-                return known
+                return await _durable(cell, known)
             check_outcome(claim, answer, ending=True)
         return await self.place_again(cell, claim, alternates or (), for_caller=True)
 
@@ -135,7 +135,7 @@ class MigrationService:
         """Do what `ClaimService.move` does."""
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
-            return known
+            return await _durable(cell, known)
         _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
@@ -150,7 +150,7 @@ class MigrationService:
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
             if claim.closed_reason is EndReason.SHELVED and claim.state not in ENDING_OR_ENDED:
                 # The claim was unshelved after it was shelved, presumably by an earlier attempt of this call.
-                return claim, False
+                return await _durable(cell, claim), False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
                 f"claim {claim.claim_id} is {claim.state}{by_shelving}: only a shelved claim that has left its host "
@@ -245,6 +245,12 @@ def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
     allowed = [*(frozenset((one,)) for one in alternates), hosts]
     specs = [ReplacementSpec(EndReason.FAILED, one, failed_on) for one in allowed]
     return [*specs, ReplacementSpec(EndReason.FAILED)] if not hosts and _is_service(claim) else specs
+
+
+async def _durable(cell: Cell, claim: Claim) -> Claim:
+    """Return a claim as an earlier call has left it, once that is durable. Raises NotDurable."""
+    await cell.store.claims.require_durable()
+    return claim
 
 
 def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:

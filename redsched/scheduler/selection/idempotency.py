@@ -18,7 +18,7 @@ async def existing_outcome(attempt: SchedulingAttempt, cells: Cells) -> Selectio
     """Return the outcome of the request's own ids; None if it has no ids, or no claim with one is known.
 
     Raises ClaimIdReused (they belong to another request), Forbidden (others own them, and the attempt is for claims of
-    its owner only), ClaimState (some have ended or are unknown), Settling.
+    its owner only), ClaimState (some have ended or are unknown), Settling, NotDurable.
     """
     request = attempt.request
     if not request.claim_ids or not request.claim:
@@ -35,7 +35,9 @@ async def existing_outcome(attempt: SchedulingAttempt, cells: Cells) -> Selectio
         raise id_reused(request)
     if attempt.own_only:
         refuse_others(attempt.owner, held.values())
-    return _existing(request, cell, held)
+    existing = _existing(request, cell, held)
+    await cell.store.claims.require_durable()
+    return existing
 
 
 def _is_of_other(claim: Claim, request: Request) -> bool:

@@ -131,6 +131,23 @@ class ClaimCommands:
         self._texts.decisions.add(call, answer)
         return answer
 
+    async def require_durable(self) -> None:
+        """Return once all that the cell has now is as durable as the settings require. (touch.lua)
+
+        An answer that repeats the outcome of an earlier call is based on a read, and that call may have written it just
+        now, and wait still. Raises NotDurable if it is not in time; then nothing is undone.
+        """
+        if not self._cell.scripts.waits:
+            return
+        try:
+            await self._cell.run("touch", (), (), durable=True)
+        except NotDurable as error:
+            what = error.detail.partition(": ")[2]
+            raise NotDurable(
+                f"the outcome of an earlier call is not as durable as REDSCHED_DURABILITY asks: {what}; send it again",
+                reply=error.reply,
+            ) from error
+
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, call_id: str) -> None:
         with suppress(Unavailable):  # if this fails, the claims end with their leases
             for member, placed in zip(call.members, answer.placed, strict=True):

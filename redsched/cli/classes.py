@@ -1,4 +1,4 @@
-"""The classes of a fleet: for errors about one that nobody knows, and as tables on a terminal show them."""
+"""The classes of a fleet, for errors about one that nobody knows."""
 
 import functools
 from collections.abc import Callable
@@ -9,22 +9,10 @@ from typing import Any
 from redsched.cli.fleet import with_fleet
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
-from redsched.model.gpus import GPU, count
+from redsched.model.gpus import GPU
 from redsched.model.nearest_names import those_there
 from redsched.model.validation import check_class
 from redsched.model.workload import GPU_SHARES
-
-_MILLI = "_MILLI"
-
-
-def short_name(name: str) -> str:
-    """Return the name of a class without what all of its kind have: `GPU` for CUSTOM_GPU_MILLI."""
-    return name.removeprefix("CUSTOM_").removesuffix(_MILLI)
-
-
-def in_units(name: str, amount: int) -> str:
-    """Return an amount of a class as text, beside its short name: of thousandths in whole units, such as `3.5`."""
-    return count(amount) if name.endswith(_MILLI) else str(amount)
 
 
 class UnknownClass(InvalidRequest):

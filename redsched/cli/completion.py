@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from redsched.cli.context import run_loop
-from redsched.cli.natural import natural
+from redsched.cli.output.formats import natural
 from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 

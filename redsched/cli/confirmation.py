@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from redsched.cli.fleet import Fleet, with_fleet
-from redsched.cli.formats import wrapped
+from redsched.cli.output.formats import wrapped
 from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim

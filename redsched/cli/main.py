@@ -5,7 +5,8 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from contextlib import redirect_stdout
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from redsched.errors import InvalidRequest, RedschedError
 
 INTERRUPTED = 130
 DISK_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+ATTEMPT_HEADS = ("TIME", "CLAIM", "HOST", "KIND")
 COMPLETION_VARIABLE = "_REDSCHED_COMPLETE"
 """The variable that shells set to request completions; typer derives its name from the program's."""
 
@@ -100,11 +102,22 @@ def _refused(error: RedschedError) -> int:
     attempts = error.facts.get("failed_attempts")
     if not attempts:
         return _fail(_detail(error), error.exit_code)
-    from redsched.cli import failed_attempts  # tables take long to load, and --help needs none
-
-    _fail(failed_attempts.headline(attempts), error.exit_code)
-    failed_attempts.show(attempts)
+    claim_ids = list(dict.fromkeys(one["claim_id"] for one in attempts))
+    which = f"claim {claim_ids[0]} was" if len(claim_ids) == 1 else f"claims {', '.join(claim_ids)} were"
+    _fail(f"{which} not active in time; everything that was claimed is released", error.exit_code)
+    _show_attempts(attempts)
     return error.exit_code
+
+
+def _show_attempts(attempts: Sequence[dict[str, Any]]) -> None:
+    """Show the attempts of each claim on stderr, oldest first: stdout is reserved for the requested output."""
+    from redsched.cli.output import formats, tables  # they take long to load, and --help needs none
+    from redsched.model.claims import one_line
+
+    found = sorted(attempts, key=lambda one: (one["claim_id"], one["at_ms"]))
+    rows = ((formats.At(one["at_ms"]), one["claim_id"], one["host"], one["kind"]) for one in found)
+    with redirect_stdout(sys.stderr):
+        tables.show_table(ATTEMPT_HEADS, rows, "", [one_line(one["reason"]) for one in found])
 
 
 def _detail(error: RedschedError) -> str:

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from redsched.cli import tables
 from redsched.cli.fleet import Fleet
-from redsched.cli.host_condition import host_text
+from redsched.cli.output import tables
+from redsched.cli.output.formats import host_text
 from redsched.errors import NoValidHost, RedschedError
 from redsched.model import HostCondition, HostStatus, Request
 from redsched.model.kept_for import KeptFor

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, options
 from redsched.cli.classes import UnknownClass, naming_classes
 from redsched.cli.completion import Complete
 from redsched.cli.options import Many
+from redsched.cli.output import tables
 from redsched.cli.short_forms import Same, parts_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request

@@ -5,7 +5,7 @@ from dataclasses import replace
 from io import StringIO
 from unittest.mock import patch
 
-from redsched.cli.listings import Form
+from redsched.cli.output.listings import Form
 from redsched.cli.verbs.claims import LISTING, _show_claim
 from redsched.model import Claim, ClaimStatus, KeptDecision, Placement, RankedHost, ReasonCount
 from tests.cli.conftest import Redsched

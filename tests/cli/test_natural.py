@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from redsched.cli.natural import natural
+from redsched.cli.output.formats import natural
 from redsched.model import HostReport
 from redsched.scheduler import Scheduler
 from tests.cli.conftest import REPORTS, Redsched

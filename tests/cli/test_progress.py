@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from redsched import logs, progress
-from redsched.cli import progress as shown_progress
+from redsched.cli.output import progress as shown_progress
 from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched
 from tests.support.builders.cells import usual_settings

@@ -12,7 +12,7 @@ from textual.events import Resize
 from textual.widgets import DataTable, Footer, Input, Static
 
 from redsched.cli.fleet import Fleet
-from redsched.cli.natural import natural
+from redsched.cli.output.formats import natural
 from redsched.cli.top import pictures
 from redsched.cli.top.host_screen import HostScreen
 from redsched.cli.top.reading import State, read_hosts, read_state, repeat

@@ -6,10 +6,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from redsched.cli import formats, tables
-from redsched.cli.host_condition import claim_text
-from redsched.cli.host_condition import host_text as condition
-from redsched.cli.natural import in_names, natural
+from redsched.cli.output import formats, tables
+from redsched.cli.output.formats import claim_text, in_names, natural
+from redsched.cli.output.formats import host_text as condition
 from redsched.cli.top.reading import HostState, State
 from redsched.model import Claim, HostCondition
 from redsched.scheduler import CapacityRow, Event, HostView

@@ -16,7 +16,7 @@ from redsched.cli.exposure import (
     TlsCertOption,
     TlsKeyOption,
 )
-from redsched.cli.progress import shown
+from redsched.cli.output.progress import shown
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions

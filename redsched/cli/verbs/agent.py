@@ -9,9 +9,9 @@ from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.forget import forget_device
 from redsched.agent.run import run as run_agent
-from redsched.cli import tables
 from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import Url
+from redsched.cli.output import tables
 from redsched.cli.shutdown import run_until_ended
 
 FleetOption = Annotated[

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import progress, tables
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson, Url
+from redsched.cli.output import progress, tables
 from redsched.cli.scheduler import with_scheduler
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name

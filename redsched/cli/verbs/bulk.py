@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from redsched import progress
-from redsched.cli import completion, confirmation, options, tables
+from redsched.cli import completion, confirmation, options
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import Many, Mine, NewerThan, OlderThan, many
-from redsched.cli.progress import shown
+from redsched.cli.output import tables
+from redsched.cli.output.progress import shown
 from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState

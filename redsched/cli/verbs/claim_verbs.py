@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, options
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, ClaimArgument, seconds
+from redsched.cli.output import tables
 from redsched.cli.verbs import bulk
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest

@@ -7,11 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, confirmation, formats, options, tables
+from redsched.cli import completion, confirmation, options
 from redsched.cli.fleet import Fleet, with_fleet
-from redsched.cli.host_condition import GONE, claim_text
-from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
-from redsched.cli.natural import natural
 from redsched.cli.options import (
     After,
     AsJson,
@@ -26,6 +23,9 @@ from redsched.cli.options import (
     many,
     takes,
 )
+from redsched.cli.output import formats, tables
+from redsched.cli.output.formats import GONE, claim_text, natural
+from redsched.cli.output.listings import Column, Form, Listing, SortOption, show_page, sorted_page
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import contexts, tables
+from redsched.cli import contexts
 from redsched.cli.contexts import Context
-from redsched.cli.listings import Column, Form, Listing
-from redsched.cli.natural import in_names
 from redsched.cli.options import named, takes
+from redsched.cli.output import tables
+from redsched.cli.output.formats import in_names
+from redsched.cli.output.listings import Column, Form, Listing
 from redsched.errors import InvalidRequest
 from redsched.store.topology.url import check_url, without_password
 

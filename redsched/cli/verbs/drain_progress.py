@@ -3,8 +3,8 @@
 import asyncio
 
 from redsched import aio
-from redsched.cli import tables
 from redsched.cli.fleet import Fleet
+from redsched.cli.output import tables
 from redsched.errors import ClaimState, Unavailable
 from redsched.scheduler import DrainState, HostView
 

@@ -5,9 +5,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from redsched.cli import tables
 from redsched.cli.context import checked_url, first_reply_s, run
 from redsched.cli.options import Url
+from redsched.cli.output import tables
 from redsched.cli.where import store_settings
 from redsched.settings import Settings
 from redsched.store.client.function_library import library

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import confirmation, formats, options, tables
+from redsched.cli import confirmation, options
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
-from redsched.cli.host_condition import host_text
-from redsched.cli.natural import in_names
 from redsched.cli.options import AsJson, HostArgument, about, seconds
+from redsched.cli.output import formats, tables
+from redsched.cli.output.formats import host_text, in_names
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling

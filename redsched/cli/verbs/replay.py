@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from redsched.cli import options, progress, tables
+from redsched.cli import options
 from redsched.cli.context import settings_for
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson
+from redsched.cli.output import progress, tables
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.units import without_units
@@ -59,7 +60,7 @@ def replay(
             found.append(uvloop.run(replay_on(server.url, trace.fleet, trace.arrivals, settings, one)))
     shown = resource_class or _fullest(found)
     if picture:
-        from redsched.cli.replay_picture import picture as png
+        from redsched.cli.output.picture import picture as png
 
         write_whole(Path(picture), png([(one.policy or OWN_POLICY, one) for one in found], shown))
     if as_json:
@@ -73,7 +74,7 @@ def _check_picture(path: str) -> None:
     """Refuse, before a replay that takes minutes, a picture that could not be written. Raises InvalidRequest."""
     if not path:
         return
-    from redsched.cli.replay_picture import check_matplotlib
+    from redsched.cli.output.picture import check_matplotlib
 
     check_matplotlib()
     if not path.endswith(".png"):

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from redsched.cli.formats import BETWEEN, NOTHING, TableStyle, shown, wrapped
-from redsched.cli.natural import in_names
+from redsched.cli.output.formats import BETWEEN, NOTHING, TableStyle, in_names, shown, wrapped
 
 SEPARATOR = "\t"
 """Between two columns where stdout is not a terminal: no value of a table contains it."""
@@ -49,7 +48,7 @@ def show_table(
         if layout.heads:
             print(empty)
     elif is_fitted(layout.wide):
-        from redsched.cli import fitted  # with rich, which only terminals need
+        from redsched.cli.output import fitted  # with rich, which only terminals need
 
         fitted.show(heads, found, texts, layout)
     else:
@@ -104,7 +103,7 @@ def _with_note(row: Sequence[object], note: str) -> Sequence[object]:
 def _show_plain(rows: Sequence[Sequence[object]]) -> None:
     """Print one line for each row: columns of equal widths on a terminal, and separated by tabs elsewhere."""
     if sys.stdout.isatty():
-        from redsched.cli import fitted
+        from redsched.cli.output import fitted
 
         return fitted.show_wide(rows)
     for row in rows:

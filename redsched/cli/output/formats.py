@@ -1,9 +1,20 @@
-"""How values look in tables and lines: texts, times with their ages, colours, and the spaces around them."""
+"""How values look in tables and lines: texts, times with their ages, colours, hosts and claims in words.
 
+Names are in natural order everywhere: numbers in them count as numbers, so that ci-2 comes before ci-10.
+"""
+
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from redsched.model import Claim, ClaimStatus, HostCondition, HostStatus
+from redsched.model.gpus import count
+
+if TYPE_CHECKING:
+    from redsched.model.records.hosts import HostView
 
 NOTHING = "-"
 BETWEEN = 2
@@ -14,6 +25,13 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 """The units of ages, in seconds."""
 LEAST_COUNT = 2
 """An age is in the largest unit of which it has this many, so that it is off by less than half."""
+GONE = (HostCondition.DOWN, HostCondition.LOST)
+"""Hosts of which nothing is heard: what the store has of their claims is as old as their last report."""
+_MILLI = "_MILLI"
+_NUMBERS = re.compile(r"([0-9]+)")
+
+Value = TypeVar("Value")
+Key = tuple[tuple[tuple[str, int], ...], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +138,52 @@ def wrapped(line: str, width: int, indent: str = "") -> str:
         replace_whitespace=False,
     )
     return "\n".join(wrapper.fill(part) for part in line.split("\n"))
+
+
+def natural(name: str) -> Key:
+    """Return the sort key of a name."""
+    texts = _NUMBERS.split(name)
+    numbers = [*(int(one) for one in texts[1::2]), 0]
+    return tuple(zip(texts[::2], numbers, strict=True)), name
+
+
+def in_names(found: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    """Return the items of a mapping in the order of their names."""
+    return sorted(found.items(), key=lambda one: natural(one[0]))
+
+
+def short_name(name: str) -> str:
+    """Return the name of a class without what all of its kind have: `GPU` for CUSTOM_GPU_MILLI."""
+    return name.removeprefix("CUSTOM_").removesuffix(_MILLI)
+
+
+def in_units(name: str, amount: int) -> str:
+    """Return an amount of a class as text, beside its short name: of thousandths in whole units, such as `3.5`."""
+    return count(amount) if name.endswith(_MILLI) else str(amount)
+
+
+def host_text(host: "HostView") -> str:
+    """Return a host in one word; with the time since when it is down, and what an operator has set besides."""
+    if host.condition not in (HostCondition.DOWN, HostCondition.UNATTESTED):
+        return host.condition
+    besides = "" if host.status is HostStatus.ENABLED else f", {host.status}"
+    return f"{_since(host.condition, host.down_since_ms)}{besides}"
+
+
+def claim_text(claim: Claim) -> str:
+    """Return a claim's state; for an active one, whether its work has ended and whether its host is down or lost.
+
+    Also whether it has to leave its host, and waits for another place.
+    """
+    parts = [str(claim.state)]
+    if claim.state is ClaimStatus.ACTIVE and claim.work_ended_at_ms is not None:
+        parts = [f"{claim.state} (work ended)"]
+    if claim.host_condition in GONE:
+        parts.append(f"host {_since(claim.host_condition, claim.host_down_since_ms)}")
+    if claim.waits_to_leave:
+        parts.append("waits for another place")
+    return ", ".join(parts)
+
+
+def _since(condition: HostCondition, at_ms: int | None) -> str:
+    return condition if at_ms is None else f"{condition} {age(at_ms)}"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from redsched.cli.formats import BETWEEN, INDENT, NOTHING, At, Coloured, Dated, TableStyle, age, shown, wrapped
+from redsched.cli.output.formats import BETWEEN, INDENT, NOTHING, At, Coloured, Dated, TableStyle, age, shown, wrapped
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
-from redsched.cli import tables
-from redsched.cli.formats import TableStyle
 from redsched.cli.options import AsJson
+from redsched.cli.output import tables
+from redsched.cli.output.formats import TableStyle
 from redsched.errors import InvalidRequest
 
 if TYPE_CHECKING:

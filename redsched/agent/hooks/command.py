@@ -4,13 +4,18 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import IO
 
 from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
-from redsched.agent.hooks.environment import hook_environment
 from redsched.errors import InvalidRequest
 from redsched.subprocesses import check_command, exit_code, split_command, start
+
+PASSED = frozenset(
+    {"PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR", "REDSCHED_JOB_FOLDER"}
+)
+PASSED_PREFIXES = ("LC_", "SSL_CERT_")
+"""The variables that a hook gets: no others, because the agent's may hold the store's password and tokens."""
 
 
 class CommandHook:
@@ -133,3 +138,13 @@ def _stdin(body: bytes) -> Iterator[IO[bytes]]:
 def _last_line(text: bytes | bytearray) -> str:
     lines = text.decode(errors="replace").split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it printed nothing on stderr")
+
+
+def hook_environment(also: Collection[str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return what a hook gets: the allowed variables of this process, those named in `also`, and `own`."""
+    passed = {name: value for name, value in os.environ.items() if _is_passed(name) or name in also}
+    return {**passed, **own}
+
+
+def _is_passed(name: str) -> bool:
+    return name in PASSED or name.startswith(PASSED_PREFIXES)

@@ -6,14 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redsched.agent.machine.cpu_list import parse_cpus
-from redsched.agent.machine.huge_pages import HugePages, read_huge_pages
-from redsched.agent.machine.sysfs import SYS, read_text
+from redsched.agent.machine.sysfs import SYS, read_number, read_text
 
 KIB = 1024
 
 _LINE = re.compile(r"^Node \d+ ([^:]+):\s+(\d+)")
 _CACHES = ("Active(file)", "Inactive(file)", "SReclaimable")
 """Memory that the kernel reclaims under pressure, as it counts it in the whole machine's MemAvailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class HugePages:
+    """The huge pages of one size on one node, of which the kernel has a pool: how many there are, and are free."""
+
+    size_kb: int
+    total: int
+    free: int
+
+    @property
+    def resource_class(self) -> str:
+        """The resource class that counts them, in pages."""
+        return f"CUSTOM_HUGE_PAGES_{self.size_kb}KB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +57,24 @@ def read_nodes(sys: Path = SYS) -> list[NumaNode]:
 
 
 def _read(number: int, folder: Path) -> NumaNode:
-    memory, pages = _meminfo(folder), read_huge_pages(folder)
+    memory, pages = _meminfo(folder), _huge_pages(folder)
     in_pages = sum(one.size_kb * one.total for one in pages) * KIB
     # meminfo counts all huge pages as used. They have their own class, so exclude them from both numbers.
     total = max(0, memory.get("MemTotal", 0) - in_pages)
     free = memory.get("MemFree", 0) + sum(memory.get(name, 0) for name in _CACHES)
     cpus = parse_cpus(read_text(folder / "cpulist"))
     return NumaNode(number, cpus, total, max(0, total - free), pages, _socket(folder.parent.parent / "cpu", cpus))
+
+
+def _huge_pages(node: Path) -> tuple[HugePages, ...]:
+    """Return the huge pages of a node's directory, smallest size first; sizes without pages are omitted."""
+    found = (_read_pages(folder) for folder in (node / "hugepages").glob("hugepages-*kB"))
+    return tuple(sorted((pages for pages in found if pages.total), key=lambda pages: pages.size_kb))
+
+
+def _read_pages(folder: Path) -> HugePages:
+    size_kb = int(folder.name.removeprefix("hugepages-").removesuffix("kB"))
+    return HugePages(size_kb, read_number(folder / "nr_hugepages"), read_number(folder / "free_hugepages"))
 
 
 def _socket(folder: Path, cpus: Iterable[int]) -> int | None:

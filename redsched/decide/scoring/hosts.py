@@ -1,10 +1,10 @@
-"""Weighers of a host's resources and activity: ram, cpu, disk, io_ops, pci, build_failure and so on.
+"""Weighers of a host's resources and activity: ram, cpu, disk, io_ops, pci, build_failure, metrics and so on.
 
 They are Nova's, and all are relative, except for redsched's own `failures`. The raw scores are those of Nova's classes
 of these names; docs/weighing.md has the list.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -116,3 +116,37 @@ def cross_cell(columns: Columns, request: Request, rows: Rows) -> Score:
     """
     here = any(columns.row(host) is not None for host in request.exclude_hosts)
     return columns.claims[rows] * 0.0 + float(here)
+
+
+def metrics(factors: Mapping[str, float], unavailable: float) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw score of the metrics weigher: the sum of each metric times its factor.
+
+    The score is `unavailable` if a host lacks one of them. A factor of 0 requires nothing.
+    """
+    wanted = sorted((name, factor) for name, factor in factors.items() if factor)
+
+    def raw(columns: Columns, _request: Request, rows: Rows) -> Score:
+        total: Score = columns.claims[rows] * 0.0
+        for name, factor in wanted:
+            total = total + columns.metrics[name][rows] * factor
+        return np.where(np.isfinite(total), total, unavailable)[()]
+
+    return raw
+
+
+def image_props(factors: Mapping[str, float]) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw score of image_props: the sum of the factors of those properties that are also labels of the host.
+
+    Without factors each property counts 1.
+    """
+
+    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
+        total: Score = columns.claims[rows] * 0.0
+        for key, value in sorted(request.properties.items()):
+            factor = factors.get(key, 0.0) if factors else 1.0
+            texts: TextColumn | None = columns.labels.get(key)
+            if factor and texts is not None:
+                total = total + (texts.codes[rows] == texts.code(value)) * factor
+        return total
+
+    return raw

@@ -13,12 +13,13 @@ from redsched.decide.scoring.hosts import (
     failures,
     free_of,
     hypervisor_version,
+    image_props,
     io_ops,
+    metrics,
     num_instances,
     pci,
     unscaled_free_of,
 )
-from redsched.decide.scoring.named import image_props, metrics
 from redsched.decide.scoring.spared import Spared
 from redsched.decide.scoring.stranding import (
     STRANDING,

@@ -4,25 +4,31 @@ One scheduler at a time does both. Every scheduler checks its own replica, and a
 """
 
 import asyncio
+import os
+import secrets
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from math import ceil
 
 from redsched import aio, logs
+from redsched.errors import RedschedError
 from redsched.model.records.audit import AuditReport, Problem
+from redsched.release import release
 from redsched.scheduler.audit.audit import repair_between, repair_cell, repair_replica, with_problems
-from redsched.scheduler.background.announcer import EVERY_S, Announcer
-from redsched.scheduler.background.lease import DutyLease
+from redsched.scheduler.background.lease import GIVE_UP_S, DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Finding
 from redsched.settings import Settings
-from redsched.store.commands.status import AuditNote
+from redsched.store.commands.status import ANNOUNCED_MS, Announcement, AuditNote
 
 RECORD_LEASE_S = 5.0
 """The lease of the recording duty, or three ticks if those are longer: a dead recorder is replaced after that."""
-
+ANNOUNCED_EVERY_S = ANNOUNCED_MS / 1000 / 6
+"""How often a scheduler announces itself: several times before the store forgets it."""
 
 log = logs.get_logger(__name__)
 
@@ -43,7 +49,7 @@ class Maintenance:
     def start(self) -> None:
         """Start the tasks that the settings enable."""
         settings = self._settings
-        self._begin(self._announcer.announce, EVERY_S, first_s=0)
+        self._begin(self._announcer.announce, ANNOUNCED_EVERY_S, first_s=0)
         if settings.events_keep_s:
             self._begin(self.record, settings.tick_s, settings.tick_s)
         if settings.check_s:
@@ -103,3 +109,23 @@ def _note(report: AuditReport) -> AuditNote:
     broken, repaired = report.broken, len(report.problems) - len(report.broken)
     texts = tuple(f"{one.thing}: {one.detail}" for one in broken)
     return AuditNote(0, report.hosts, report.claims, len(broken), repaired, texts)
+
+
+class Announcer:
+    """Announces this scheduler in one cell, with its version and how far its replica is behind: `status` shows it."""
+
+    def __init__(self, cell: Cell, fences_after_s: int = 0) -> None:
+        """`fences_after_s`: how long a host must be down before this scheduler fences it; 0: it fences none."""
+        self._cell, self._id, self._fences_after_s = cell, secrets.token_hex(8), fences_after_s
+
+    async def announce(self) -> None:
+        """Announce this scheduler once. Raises StoreUnavailable, OutcomeUnknown."""
+        lag_ms = int((self._cell.updater.lag_s() or 0.0) * 1000)
+        found = (release(), socket.gethostname(), os.getpid(), lag_ms, self._fences_after_s)
+        await self._cell.store.status.announce(Announcement(self._id, 0, *found))
+
+    async def withdraw(self) -> None:
+        """Remove the announcement, if the store can be reached; otherwise it is forgotten in time. Raises nothing."""
+        with suppress(RedschedError, TimeoutError):
+            async with asyncio.timeout(GIVE_UP_S):
+                await self._cell.store.status.withdraw(self._id)

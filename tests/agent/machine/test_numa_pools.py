@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.machine.huge_pages import HugePages
-from redsched.agent.machine.numa import read_nodes
+from redsched.agent.machine.numa import HugePages, read_nodes
 from redsched.agent.machine.numa_pools import NumaPools
 from redsched.agent.machine.usage import Usage
 from redsched.errors import InvalidRequest

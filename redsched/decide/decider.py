@@ -100,7 +100,7 @@ class Decider:
         # The hosts to pick from must not depend on the number of alternates.
         options = found[:looked_at]
         best = [entry for entry, _ in options[:pick_from]]
-        first = choose(profile.peers([row for _, _, row in best], [-one for one, _, _ in best]), pick_from, rng)
+        first = choose(profile.ranking.peers([row for _, _, row in best], [-one for one, _, _ in best]), pick_from, rng)
         place = profile.places.get(first)
         if place is None:
             others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
@@ -111,20 +111,20 @@ class Decider:
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
         alternates = _alternates(request, places, (entry for entry, _ in found))
-        return Decision(places, alternates, -found[0][0][0], len(self._columns), profile.fits, (), rules)
+        return Decision(places, alternates, -found[0][0][0], len(self._columns), profile.fitting.count, (), rules)
 
     def fitting_steps(self, request: Request) -> Steps[frozenset[str]]:
         """Return the hosts that one place of a request fits on, in steps between which the columns may change."""
         profile = self._profile(request)
-        names = [self._columns.name(row) for row in profile.open_rows().tolist()]
-        if profile.is_plain:
+        names = [self._columns.name(row) for row in profile.fitting.open_rows().tolist()]
+        if profile.pools.is_plain:
             return frozenset(names)
         found = set[str]()
         for first in range(0, len(names), FITTING_AT_ONCE):
             profile = self._profile(request)
             for name in names[first : first + FITTING_AT_ONCE]:
                 row = self._columns.row(name)
-                if row is not None and profile.passes_all_now(row) and profile.takes(row):
+                if row is not None and profile.fitting.passes_all_now(row) and profile.takes(row):
                     found.add(name)
             yield
         return frozenset(found)
@@ -180,7 +180,7 @@ class Decider:
 
     def _spared_by(self, profile: RequestProfile, found: Explanation) -> dict[str, int]:
         """Return the scarce classes that a request that fits leaves to others, with the number of their hosts."""
-        weighs = any(one.name == STRANDING and multiplier for one, multiplier in profile.weighing.items())
+        weighs = any(one.name == STRANDING and multiplier for one, multiplier in profile.ranking.weighing.items())
         hosts = self._spared.hosts(self._columns)
         unasked = hosts.unasked(profile.request) if found.ranked and weighs else ()
         return {name: int(np.count_nonzero(hosts.holders[name])) for name in unasked}
@@ -188,7 +188,7 @@ class Decider:
     def may_fit_later(self, request: Request, miss: Miss) -> bool:
         """Return whether ending claims could make a near miss fit: only rules about room and affinity reject it."""
         row = self._columns.row(miss.host)
-        return row is not None and bool(self._profile_of(request, miss).eligible[row])
+        return row is not None and bool(self._profile_of(request, miss).fitting.eligible[row])
 
     def fits_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
         """Return whether a near miss would take one place of a request, or of the miss' member, once a claim ended."""
@@ -229,7 +229,7 @@ class Decider:
     def score_on(self, request: Request, host: str) -> float | None:
         """Return the score of a host for one place of a request, comparable with a decision's; None if it fits none."""
         row = self._columns.row(host)
-        return None if row is None else self._profile(request).score_of(row)
+        return None if row is None else self._profile(request).ranking.score_of(row)
 
     def room(self, request: Request, most: int) -> Iterator[HostRoom] | None:
         """Return the hosts with room for a request, and how many of its places each takes alone, up to `most` in all.
@@ -320,7 +320,7 @@ class Decider:
             return ()
         further = kinds[0].profile.verified(request.alternates + 2 * len(places))
         profiles = [kind.profile for kind in kinds[1:]]
-        best = [entry for entry, _ in further if all(profile.passes_all_now(entry[2]) for profile in profiles)]
+        best = [entry for entry, _ in further if all(profile.fitting.passes_all_now(entry[2]) for profile in profiles)]
         return _alternates(request, places, best)
 
     def _refused(self, profile: RequestProfile) -> Decision:

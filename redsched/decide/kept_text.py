@@ -39,7 +39,7 @@ class DecisionTexts:
         self._counted: object = None
         self._texts: dict[int, tuple[object, str]] = {}
         """By row, the parts of its score, and the text for it."""
-        names = [weigher.name for weigher in profile.weighing][:MAX_WEIGHERS]
+        names = [weigher.name for weigher in profile.ranking.weighing][:MAX_WEIGHERS]
         self._zeros = [0.0] * len(names)
         self._format = f'["%s",{",".join(["%.6g"] * (1 + len(names)))}]'
         fixed = {"policy": policy, "release": release(), "weighers": names}
@@ -56,7 +56,7 @@ class DecisionTexts:
         """Return the text for a place on the first of these rows."""
         texts, columns = self._texts, self._profile.columns
         found = []
-        for row, parts in zip(rows, self._profile.parts_of(rows), strict=True):
+        for row, parts in zip(rows, self._profile.ranking.parts_of(rows), strict=True):
             known = texts.get(row)
             if known is None or known[0] is not parts:
                 known = texts[row] = parts, self._of_row(columns.name(row), row, parts)
@@ -70,7 +70,7 @@ class DecisionTexts:
     def _counts(self) -> str:
         profile, rejections = self._profile, self._rejections
         rejections.update()
-        dynamic, failed = profile.dynamic_counts(), profile.known_to_fail()
+        dynamic, failed = profile.fitting.dynamic_counts(), profile.known_to_fail()
         counted = rejections.version, len(profile.columns), failed, *dynamic
         if counted != self._counted:
             more = [*dynamic, ReasonCount(POOLS, failed)]
@@ -84,7 +84,7 @@ class DecisionTexts:
         total = sum(parts)
         if parts and isfinite(total):
             return self._format % (name, total, *parts[:MAX_WEIGHERS])
-        score = self._profile.score_of(row)
+        score = self._profile.ranking.score_of(row)
         return _any_numbers(name, LOWEST if score is None else score, [*parts, *self._zeros][: len(self._zeros)])
 
 

@@ -37,7 +37,7 @@ class Rejections:
 
     def update(self) -> None:
         """Count what has changed."""
-        changed = self._profile.take_uncounted()
+        changed = self._profile.fitting.take_uncounted()
         rejected = None if changed is None else self._to_count(changed)
         if rejected is None or len(rejected) > MANY_REJECTED:
             self._count_all()
@@ -47,7 +47,7 @@ class Rejections:
 
     def _to_count(self, changed: Collection[int]) -> list[int]:
         """Return those of the changed rows that do not fit, or did not when they were last counted."""
-        none, fitting, first = len(self._reasons), self._profile.fitting, self._first
+        none, fitting, first = len(self._reasons), self._profile.fitting.mask, self._first
         return [row for row in changed if not fitting.item(row) or first.item(row) != none]
 
     def _move(self, row: int, number: int) -> None:
@@ -60,14 +60,14 @@ class Rejections:
 
     def _first_of(self, row: int) -> int:
         columns = self._profile.columns
-        if self._profile.fitting.item(row) or not columns.present.item(row):
+        if self._profile.fitting.mask.item(row) or not columns.present.item(row):
             return len(self._reasons)
         failing = next((one for one in self._rules if not one.rule.passes(columns, row)), None)
         return len(self._reasons) if failing is None else self._reasons[failing.on(columns, row)]
 
     def _count_all(self) -> None:
         columns = self._profile.columns
-        self._rules = tuple(Reasons(rule) for rule in self._profile.rules if not rule.idle(columns))
+        self._rules = tuple(Reasons(rule) for rule in self._profile.fitting.rules if not rule.idle(columns))
         self._reasons = {}
         for reason in (one for reasons in self._rules for one in reasons):
             self._reasons.setdefault(reason, len(self._reasons))

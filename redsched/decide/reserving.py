@@ -67,7 +67,7 @@ def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list
 
     `own`: the request's reservation. Hosts that are reserved for it come in addition; those of others are left out.
     """
-    columns, eligible = profile.columns, profile.eligible.copy()
+    columns, eligible = profile.columns, profile.fitting.eligible.copy()
     eligible[columns.kept.of_others(own)] = False
     rows = np.flatnonzero(eligible)
     lacking = np.zeros(len(rows))
@@ -97,7 +97,7 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
         leaving = _leaving(profile, row, claims, now_ms, overlay)
         if leaving is None:
             return None
-        amounts = profile.assigned_now(row)[0]
+        amounts = profile.pools.now(row)[0]
     ends = [one.runtime_deadline_ms for one in leaving]
     known = [one for one in ends if one is not None]
     return Wait(host, amounts, tuple(one.claim_id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
@@ -130,7 +130,7 @@ def _leaving(
 
 def _takes(profile: RequestProfile, row: int) -> bool:
     """Return whether a host takes a request, while claims are left out. Claims change none of the host's own rules."""
-    return profile.passes_all_now(row) and bool(profile.assigned_now(row))
+    return profile.fitting.passes_all_now(row) and bool(profile.pools.now(row))
 
 
 def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:

@@ -39,7 +39,7 @@ def counts_by_host(profile: RequestProfile) -> bool:
     asked = _classes(request)
     if any(asked & one.slots.keys() for one in pools):
         return False
-    return all(rule.local for rule in profile.dynamic_rules())
+    return all(rule.local for rule in profile.fitting.dynamic_rules())
 
 
 def rooms(profile: RequestProfile, most: int, settings: Settings) -> Iterator[HostRoom]:
@@ -48,10 +48,10 @@ def rooms(profile: RequestProfile, most: int, settings: Settings) -> Iterator[Ho
     Only for a request for which `counts_by_host`. The columns are as before at each yield. Raises TooMuchWork.
     """
     known: dict[Hashable, tuple[int, Amounts]] = {}
-    rows = profile.open_rows()
+    rows = profile.fitting.open_rows()
     for row, by_amounts in zip(rows.tolist(), places_on(profile, rows).tolist(), strict=True):
         check_work("counting the places on hosts")
-        if profile.is_plain:
+        if profile.pools.is_plain:
             places = _plain(profile, row, min(by_amounts, most))
             amounts: Amounts = {slot: amount * places for slot, amount in profile.request.resources.items()}
         else:
@@ -86,7 +86,7 @@ def _takes_one_beside(profile: RequestProfile, row: int, places: int) -> bool:
         columns.claims[row] += places - 1
         columns.starting[row] -= 1
         try:
-            return profile.passes_all_now(row)
+            return profile.fitting.passes_all_now(row)
         finally:
             columns.claims[row] -= places - 1
             columns.starting[row] += 1
@@ -98,7 +98,7 @@ def _filled(profile: RequestProfile, row: int, most: int) -> tuple[int, Amounts]
     taken, places = Counter[str](), 0
     try:
         with Overlay(columns) as overlay:
-            while places < most and profile.passes_all_now(row) and (ways := profile.assigned_now(row)):
+            while places < most and profile.fitting.passes_all_now(row) and (ways := profile.pools.now(row)):
                 check_work("filling the pools of hosts")
                 overlay.take(row, Candidate(columns.name(row), ways[0]))
                 columns.starting[row] = starting  # a limit on claims that are starting says nothing about room

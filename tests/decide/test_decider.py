@@ -156,7 +156,7 @@ def test_a_repeated_shape_looks_only_at_changed_rows(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("policy", ["spread", "pack"])
 def test_claim_after_claim_the_cached_order_is_the_fresh_one(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cached best hosts run out several times meanwhile, and are computed again from scores of changed rows."""
-    monkeypatch.setattr("redsched.decide.profile.FRONT", 2)
+    monkeypatch.setattr("redsched.decide.ranked_rows.FRONT", 2)
     columns, settings = fleet(*[20 + number % 7 for number in range(60)]), Settings(candidates=1)
     request, decider = Request({"VCPU": 3}, policy=policy), Decider(columns, settings)
     for version in range(2, 302):

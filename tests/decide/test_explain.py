@@ -128,7 +128,7 @@ def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> 
             columns, request, multipliers(request, plugin_registry(DEFAULTS)), plugin_registry(DEFAULTS).filters
         )
         assert (shape.unassigned(), shape.unsearched) == ([], 3)
-    assert shape.assigned(0)
+    assert shape.pools.of(0)
 
 
 def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> None:
@@ -137,10 +137,10 @@ def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> Non
     decider = Decider(columns, DEFAULTS)
     decider.explain(request)
     shape = next(iter(decider._profiles.values()))
-    shape.needs.given_up = 50
+    shape.pools.needs.given_up = 50
     columns.patch("h0", {f"claimed.gpu0/{GPU}": "501", "version": "2"})
     assert decider.decide(request, Random(0)).places
-    assert shape.needs.given_up == 0
+    assert shape.pools.needs.given_up == 0
 
 
 def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:

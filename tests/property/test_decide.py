@@ -134,7 +134,7 @@ def test_a_cached_decision_is_what_a_fresh_one_would_be(
 ) -> None:
     columns = columns_from(fleet)
     columns.dirty = DirtyRows(remembered=16)  # so few that some are forgotten within a test
-    with patch("redsched.decide.profile.FRONT", 2):  # so few that the front runs out
+    with patch("redsched.decide.ranked_rows.FRONT", 2):  # so few that the front runs out
         cached = Decider(columns, Settings(pick_from=2, candidates=2), remembered=2)
         for number, together in enumerate(rounds):
             for what, name, fields in together:

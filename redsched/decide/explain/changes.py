@@ -27,9 +27,10 @@ from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import max_unit_of, slot_free
 from redsched.decide.filters.pools import groups
 from redsched.decide.filters.units import has_units_on, next_valid, unit_text
+from redsched.decide.fitting_rows import beside_host_filters
 from redsched.decide.host_rules import host_key
 from redsched.decide.pools import assignments, demand_on, given_by_roots
-from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
+from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import check_work
@@ -112,8 +113,8 @@ def _smallest(host: "_Host", request: Request) -> Steps[tuple[Edit, ...]]:
 
 def takes_now(profile: RequestProfile, row: int) -> bool:
     """Return whether a host takes a request, while tentative places are in the columns."""
-    rules = (*profile.rules, *profile.dynamic_rules())
-    return all(rule.passes(profile.columns, row) for rule in rules) and bool(profile.assigned_now(row))
+    rules = (*profile.fitting.rules, *profile.fitting.dynamic_rules())
+    return all(rule.passes(profile.columns, row) for rule in rules) and bool(profile.pools.now(row))
 
 
 class _Host:
@@ -125,7 +126,7 @@ class _Host:
         self._columns = profile.columns
         self._row = row
         self._host_key = host_key(profile.request)
-        self._passes_host_rules = profile.passes_host_rules(row)
+        self._passes_host_rules = profile.fitting.passes_host_rules(row)
         self._placed = 0
         self._given_up = GIVEN_UP
 
@@ -180,16 +181,18 @@ class _Host:
         filters = self._profile.filters
         if self._passes_host_rules and host_key(request) == self._host_key:
             filters = beside_host_filters(filters)
-        yield from starmap(Failed, sourced_rules(request, filters))
+        sourced = [(rule, source) for source in filters for rule in source(request)]
+        sourced.sort(key=lambda one: (one[0].dynamic, one[0].room))
+        yield from starmap(Failed, sourced)
         yield from (Failed(rule, self._affinity) for rule in self._affinity(request))
 
     def _affinity(self, request: Request) -> Iterator[Rule]:
         return affinity_rules(request, self._columns, lambda _by: self._eligible(request))
 
     def _eligible(self, request: Request) -> Mask:
-        """Return what `RequestProfile.eligible` is for this request: edits may add domains to spread places over."""
+        """Return what `FittingRows.eligible` is for this request: edits may add domains to spread places over."""
         if request is self._profile.request:
-            return self._profile.eligible
+            return self._profile.fitting.eligible
         mask = self._columns.present.copy()
         for rule in rules_of(request, self._profile.filters):
             if not (rule.dynamic or rule.room):
@@ -242,7 +245,7 @@ class _Host:
         own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
         build, least = partial(with_resource, request, slot), max(own, 1)
         helps = partial(self._helps_with, failed, build)
-        if self._profile.is_plain or slot in given_by_roots(columns, request):  # no place has more than the root
+        if self._profile.pools.is_plain or slot in given_by_roots(columns, request):  # no place has more than the root
             most = least if least < amount and helps(least) else 0
         else:
             most = yield from _most(least, amount, helps)

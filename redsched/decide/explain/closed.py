@@ -37,7 +37,7 @@ def _rows(profile: RequestProfile) -> list[int]:
     for rule in _on_state(profile):
         is_open &= rule.passes(columns, ALL_ROWS)
     rows = np.flatnonzero(columns.present & ~is_open)
-    for rule in (*profile.rules, *profile.dynamic_rules()):
+    for rule in (*profile.fitting.rules, *profile.fitting.dynamic_rules()):
         check_work("looking for hosts that would fit if they took claims")
         if len(rows) and rule.reason not in NOT_FOR_THE_ASKING:
             rows = rows[rule.passes(columns, rows)]
@@ -51,4 +51,4 @@ def _reason(profile: RequestProfile, row: int) -> str:
 
 def _on_state(profile: RequestProfile) -> list[Rule]:
     """Return the rules on whether hosts take claims."""
-    return [rule for rule in profile.rules if rule.reason in NOT_FOR_THE_ASKING]
+    return [rule for rule in profile.fitting.rules if rule.reason in NOT_FOR_THE_ASKING]

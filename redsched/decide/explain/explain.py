@@ -52,7 +52,7 @@ def explain_steps(
 def check_host(profile: RequestProfile, request: Request, places: int, row: int) -> HostCheck:
     """Return every check of one host, failed and passed."""
     columns = profile.columns
-    rules = (*profile.rules, *profile.dynamic_rules())
+    rules = (*profile.fitting.rules, *profile.fitting.dynamic_rules())
     checks = list[Check]()
     for rule in rules:
         if not rule.guarded or all(check.ok for check in checks):

@@ -44,9 +44,9 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     it can give, and is no miss if it can give none.
     """
     columns = profile.columns
-    failed, lack = profile.failed_host_rules(), lack_of_parts(columns, profile.request)
+    failed, lack = profile.fitting.failed_host_rules(), lack_of_parts(columns, profile.request)
     has_parts = lack == 0
-    for rule in profile.other_rules():
+    for rule in profile.fitting.other_rules():
         check_work("comparing the hosts that are nearest to fit")
         passing = _guarded(rule, columns, failed + lack == 0) if rule.guarded else rule.passes(columns, ALL_ROWS)
         if rule.slot is not None:
@@ -56,7 +56,7 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
             failed[~passing & np.isinf(to_next)] = np.inf
         else:
             failed += ~passing & has_parts if is_about_parts(rule) else ~passing
-    if not profile.is_plain:
+    if not profile.pools.is_plain:
         # Amounts that the pools cannot provide together count as one more failure.
         failed += (failed == 0) & (lack == 0)
     failed[_fitting(profile) | ~has_classes(columns, profile.request)] = np.inf
@@ -93,7 +93,7 @@ def _guarded(rule: Rule, columns: Columns, reached: NDArray[np.bool_]) -> NDArra
 
 def _fitting(profile: RequestProfile) -> NDArray[np.bool_]:
     fitting = np.zeros(profile.columns.size, np.bool_)
-    fitting[profile.open_rows()] = True
+    fitting[profile.fitting.open_rows()] = True
     fitting[profile.unassigned()] = False
     return fitting
 
@@ -134,7 +134,7 @@ def _to_next_valid(columns: Columns, slot: str, amount: int) -> NDArray[np.float
 
 def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = profile.columns, profile.request.resources
-    rules = (*profile.rules, *(rule for rule in profile.dynamic_rules() if not rule.guarded))
+    rules = (*profile.fitting.rules, *(rule for rule in profile.fitting.dynamic_rules() if not rule.guarded))
     failing = [rule for rule in rules if not _is_met(rule, columns, row)]
     slots = [rule.slot for rule in failing if rule.slot is not None]
     lacking = {slot: _largest_place(columns, slot, row) for slot in slots}

@@ -88,10 +88,10 @@ def _name(rule: str, request: Request) -> str:
 def _rooms(profile: RequestProfile, by: str, request: Request) -> Mapping[str, int]:
     """Return how many places each domain has room for by amounts alone, the fewest first; {} for hosts, and pools."""
     columns = profile.columns
-    if by == "host" or not profile.is_plain:
+    if by == "host" or not profile.pools.is_plain:
         return {}
-    rows = np.flatnonzero(profile.fitting)
-    found = dict.fromkeys(domains(columns, by, profile.eligible), 0)
+    rows = np.flatnonzero(profile.fitting.mask)
+    found = dict.fromkeys(domains(columns, by, profile.fitting.eligible), 0)
     for row, places in zip(rows.tolist(), places_on(profile, rows).tolist(), strict=True):
         if domain := columns.domain(by, row):
             found[domain] = min(request.count, found.get(domain, 0) + places)

@@ -46,9 +46,9 @@ def _by_weigher(profile: RequestProfile, rows: NDArray[np.intp]) -> Iterator[tup
     """Yield each weigher that is in use, with what it adds to the scores of these rows: float64 of their shape."""
     columns, request = profile.columns, profile.request
     # A relative weigher compares all hosts that fit.
-    among = rows if profile.is_cached else profile.open_rows()
+    among = rows if profile.ranking.is_cached else profile.fitting.open_rows()
     at = np.searchsorted(among, rows) if among is not rows else np.arange(len(rows))
-    for weigher, multiplier in profile.weighing.items():
+    for weigher, multiplier in profile.ranking.weighing.items():
         if weigher.idle(columns, request):
             continue
         check_work("ranking the hosts that fit")

@@ -63,7 +63,7 @@ class _Lists:
 
     def _own_assignments(self, place: int, assignment: Assignment) -> list[Candidate]:
         """Return the assignments of the place on its own host, the chosen one first."""
-        if self._table.kinds[self._table.kind_of[place]].profile.is_plain:
+        if self._table.kinds[self._table.kind_of[place]].profile.pools.is_plain:
             return [assignment.candidate]
         with self._up(place, assignment):
             assignments = [way for _, way in self._table.queue(place).options_on(assignment.row)]

@@ -111,7 +111,7 @@ def _have_room_for_all(columns: Columns, opens: Sequence[Open]) -> NDArray[np.bo
     """Return whether each host has the amounts of all places together: bool of shape (size,)."""
     total: dict[str, int] = {}
     for one in opens:
-        if one.kind.profile.is_plain:
+        if one.kind.profile.pools.is_plain:
             for slot, amount in one.kind.request.resources.items():
                 total[slot] = total.get(slot, 0) + one.kind.count * amount
     enough = np.ones(columns.size, np.bool_)

@@ -28,22 +28,22 @@ from redsched.model import Candidate, Request
 def are_identical(call: Request, kinds: Sequence[Kind]) -> bool:
     """Return whether the places of a call are of one kind, and only the room on a host limits how many it takes."""
     profile = kinds[0].profile
-    if len(kinds) > 1 or call.relations or not (profile.is_cached and profile.is_plain):
+    if len(kinds) > 1 or call.relations or not (profile.ranking.is_cached and profile.pools.is_plain):
         return False
-    return is_absolute(profile.columns, profile.request, profile.weighing)
+    return is_absolute(profile.columns, profile.request, profile.ranking.weighing)
 
 
 def find_identical(kind: Kind, candidates: int, pick: PickPolicy) -> list[Place]:
     """Find as many of the kind's places as there is room for, each with up to `candidates` hosts."""
     profile = kind.profile
     # Each place takes at most one row from another, so with as many rows as places, one is left if any exists.
-    rows = [row for _, _, row in profile.best(kind.count + max(candidates, pick.pick_from))]
-    best = SortedRows(np.array(rows, np.intp), profile.scores, profile.columns.order)
+    rows = [row for _, _, row in profile.ranking.best(kind.count + max(candidates, pick.pick_from))]
+    best = SortedRows(np.array(rows, np.intp), profile.ranking.scores, profile.columns.order)
     offers = _Offers(profile, rows)
     placed: list[int] = []
     while len(placed) < kind.count and (first := list(islice(best, pick.pick_from))):
         check_work(f"choosing a host for place {len(placed) + 1} of {kind.count}")
-        row = first[choose(profile.peers(first, [*map(best.score, first)]), pick.pick_from, pick.rng)]
+        row = first[choose(profile.ranking.peers(first, [*map(best.score, first)]), pick.pick_from, pick.rng)]
         placed.append(row)
         best.move(row, offers.after_another(row))
     return _places(kind, placed, list(islice(best, candidates)), candidates)
@@ -71,9 +71,9 @@ class _Offers:
     def _evaluate(self, rows: list[int], places: int) -> None:
         array, profile = np.array(rows, np.intp), self._profile
         with _tentative(profile.columns, profile.request, array, places):
-            passing = profile.passing_now(array)
+            passing = profile.fitting.passing_now(array)
             fitting = array[passing]
-            values = score(profile.columns, profile.request, profile.weighing, fitting)
+            values = score(profile.columns, profile.request, profile.ranking.weighing, fitting)
         following = iter(np.broadcast_to(values, fitting.shape).tolist())
         for row, passes in zip(rows, passing.tolist(), strict=True):
             self._scores[row].append(next(following) if passes else None)

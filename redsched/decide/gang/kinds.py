@@ -47,7 +47,7 @@ def kind_numbers(kinds: Iterable[Kind]) -> tuple[int, ...]:
 
 def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
     """Return the hosts that places spread together may use, ignoring available room: bool of shape (size,)."""
-    masks = [kind.profile.eligible for kind in kinds if kind.spreads_in_call(by)]
+    masks = [kind.profile.fitting.eligible for kind in kinds if kind.spreads_in_call(by)]
     found = masks[0]
     for mask in masks[1:]:
         found = found | mask

@@ -57,7 +57,7 @@ def places_on(profile: RequestProfile, rows: NDArray[np.intp]) -> NDArray[np.int
     If pools matter, amounts say little, and the result is MAX_AMOUNT.
     """
     found = np.full(len(rows), MAX_AMOUNT, np.int64)
-    if not profile.is_plain:
+    if not profile.pools.is_plain:
         return found
     columns = profile.columns
     for slot, amount in profile.request.resources.items():

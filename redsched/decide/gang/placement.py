@@ -95,7 +95,7 @@ class _Finder:
 
     def _searches(self) -> Iterator[tuple[bool, Callable[[Search], bool]]]:
         yield False, Search.greedy
-        if any(self._is_hidden(kind) and kind.profile.passing > self._most for kind in self._kinds):
+        if any(self._is_hidden(kind) and kind.profile.fitting.passing > self._most for kind in self._kinds):
             yield True, Search.greedy
         if not self._is_simple():
             yield True, Search.systematic
@@ -106,11 +106,11 @@ class _Finder:
         In that case, a host that is open to one place is open to every other place as well.
         """
         kind = self._kinds[0]
-        return len(self._kinds) == 1 and kind.profile.is_plain and len(topologies(self._columns, kind)) <= 1
+        return len(self._kinds) == 1 and kind.profile.pools.is_plain and len(topologies(self._columns, kind)) <= 1
 
     def _is_hidden(self, kind: Kind) -> bool:
         """Return whether there may be room beyond the first rows (as many as there are places) if these have none."""
-        return not (kind.profile.is_cached and kind.profile.is_plain)
+        return not (kind.profile.ranking.is_cached and kind.profile.pools.is_plain)
 
     def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
         # A single kind needs no comparison by difficulty, and the search itself finds how much room it has.
@@ -189,4 +189,4 @@ def _hosts(found: Open) -> int:
     """Return the number of hosts with room for a place of a kind; exact only if below the kind's count."""
     if len(found.rows) >= found.kind.count:
         return len(found.rows)
-    return sum(1 for row in found.rows.tolist() if found.kind.profile.assigned(row))
+    return sum(1 for row in found.rows.tolist() if found.kind.profile.pools.of(row))

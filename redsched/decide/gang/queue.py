@@ -35,7 +35,9 @@ def make_queue(
 
     `dynamic` are the rules to test each time, beyond those that depend only on the row itself.
     """
-    is_own = is_absolute(profile.columns, profile.request, profile.weighing) and all(rule.local for rule in dynamic)
+    is_own = is_absolute(profile.columns, profile.request, profile.ranking.weighing) and all(
+        rule.local for rule in dynamic
+    )
     queue = CachedQueue if is_own else DynamicQueue
     return queue(profile, dynamic, state, rows, scores)
 
@@ -81,17 +83,19 @@ class Queue(ABC):
         """Return the options of a place on this row now."""
         if row not in self or not self._passes(row):
             return []
-        return [self._option(row, way) for way in self._profile.assigned_now(row)]
+        return [self._option(row, way) for way in self._profile.pools.now(row)]
 
     def _passes(self, row: int) -> bool:
         """Return whether a row passes all rules now."""
-        return self._profile.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._dynamic_rules)
+        return self._profile.fitting.passes_now(row) and all(
+            rule.passes(self._columns, row) for rule in self._dynamic_rules
+        )
 
     def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
         self._catch_up()
         for row in self._ordered():
             check_work("trying hosts")
-            assignments = self._profile.assigned_now(row)
+            assignments = self._profile.pools.now(row)
             if assignments:
                 yield row, assignments
 
@@ -137,7 +141,7 @@ class CachedQueue(Queue):
                 self._sorted.move(row, self._score(row) if self._passes(row) else None)
             return
         array = np.array(rows, np.intp)
-        passing = self._profile.passing_now(array)
+        passing = self._profile.fitting.passing_now(array)
         for rule in self._dynamic_rules:
             passing &= rule.passes(self._columns, array)
         self._close(array[~passing])
@@ -150,7 +154,7 @@ class CachedQueue(Queue):
             self._sorted.move(row, None)
 
     def _score(self, rows: Rows) -> Score:
-        return score(self._columns, self._profile.request, self._profile.weighing, rows)
+        return score(self._columns, self._profile.request, self._profile.ranking.weighing, rows)
 
 
 class DynamicQueue(Queue):
@@ -170,7 +174,7 @@ class DynamicQueue(Queue):
         self._open[rows] = True
         self._mine = self._open.copy()
         self._scores = scores.copy()
-        self._weighs_anew = not is_absolute(profile.columns, profile.request, profile.weighing)
+        self._weighs_anew = not is_absolute(profile.columns, profile.request, profile.ranking.weighing)
 
     def __contains__(self, row: int) -> bool:
         return bool(self._mine[row])
@@ -200,10 +204,10 @@ class DynamicQueue(Queue):
 
     def _refresh(self, rows: list[int]) -> None:
         array = np.array(rows, np.intp)
-        self._open[array] = self._profile.passing_now(array)
+        self._open[array] = self._profile.fitting.passing_now(array)
         array = array[self._open[array]]
         if len(array) and not self._weighs_anew:
             self._weigh(array)
 
     def _weigh(self, rows: NDArray[np.intp]) -> None:
-        self._scores[rows] = score(self._columns, self._profile.request, self._profile.weighing, rows)
+        self._scores[rows] = score(self._columns, self._profile.request, self._profile.ranking.weighing, rows)

@@ -22,9 +22,11 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
     and the like, or with pools, this does not hold: use `all_rows` then.
     """
     profile = kind.profile
-    if profile.is_cached:
-        return Open(kind, np.array([row for _, _, row in profile.best(most)], np.intp), profile.scores, most)
-    rows = profile.open_rows()
+    if profile.ranking.is_cached:
+        return Open(
+            kind, np.array([row for _, _, row in profile.ranking.best(most)], np.intp), profile.ranking.scores, most
+        )
+    rows = profile.fitting.open_rows()
     scores = _scores(columns, kind, rows)
     return Open(kind, best_rows(rows, scores, columns.order, most), scores, most)
 
@@ -32,8 +34,8 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
 def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
     """Return all rows that pass the rules about the row alone. The other rules may change during the search."""
     profile = kind.profile
-    rows = np.flatnonzero(profile.fitting)
-    return Open(kind, rows, profile.scores if profile.is_cached else _scores(columns, kind, rows), most)
+    rows = np.flatnonzero(profile.fitting.mask)
+    return Open(kind, rows, profile.ranking.scores if profile.ranking.is_cached else _scores(columns, kind, rows), most)
 
 
 def best_of_each(columns: Columns, found: Open) -> Rows:
@@ -64,7 +66,7 @@ def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
 def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
     scores = np.zeros(columns.size)
     if len(rows):
-        scores[rows] = score(columns, kind.request, kind.profile.weighing, rows)
+        scores[rows] = score(columns, kind.request, kind.profile.ranking.weighing, rows)
     return scores
 
 

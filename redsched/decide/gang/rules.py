@@ -24,7 +24,7 @@ def rules_of_places(
 def eligible_of(kinds: Sequence[Kind], kind: Kind) -> Eligible:
     """Return the hosts over whose domains a kind's places are spread: the kind's own if a server group counts them."""
     if kind.request.server_group:
-        return lambda _by: kind.profile.eligible
+        return lambda _by: kind.profile.fitting.eligible
     return lambda by: eligible_together(kinds, by)
 
 

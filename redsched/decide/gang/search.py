@@ -125,7 +125,7 @@ class Search:
 
         def peers(best: Sequence[Option]) -> int:
             rows = [row for row, _ in best]
-            return profile.peers(rows, [*map(queue.score, rows)])
+            return profile.ranking.peers(rows, [*map(queue.score, rows)])
 
         for row, candidate in self._pick.of(queue.options(), peers):
             yield partial(self._table.state.assign, place, row, candidate)
@@ -141,7 +141,7 @@ class Search:
         """Return how many of the first of these hosts are as good as the first one for each of the places."""
         rows = [int(hosts.argmax()) for hosts in best]
         return min(
-            self._table.kinds[number].profile.peers(rows, self._table.scores(number, rows))
+            self._table.kinds[number].profile.ranking.peers(rows, self._table.scores(number, rows))
             for number in colocation.kinds
         )
 

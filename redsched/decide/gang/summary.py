@@ -27,7 +27,7 @@ def named(kinds: Sequence[Kind], kind: Kind, reasons: tuple[ReasonCount, ...]) -
 
 def best_score(kinds: Sequence[Kind]) -> float:
     """Return the mean, over the places, of the best host's score for each: comparable between cells."""
-    best = [kind.profile.best(1) for kind in kinds]
+    best = [kind.profile.ranking.best(1) for kind in kinds]
     total = sum(-first[0][0] * kind.count for first, kind in zip(best, kinds, strict=True) if first)
     return total / sum(kind.count for kind in kinds)
 
@@ -35,8 +35,8 @@ def best_score(kinds: Sequence[Kind]) -> float:
 def hosts_that_fit(kinds: Sequence[Kind]) -> int:
     """Return the number of hosts that may take a place of any kind."""
     if len(kinds) == 1:
-        return kinds[0].profile.fits
+        return kinds[0].profile.fitting.count
     takes = np.zeros(kinds[0].profile.columns.size, np.bool_)
     for kind in kinds:
-        takes[kind.profile.open_rows()] = True
+        takes[kind.profile.fitting.open_rows()] = True
     return int(takes.sum())

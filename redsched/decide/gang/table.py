@@ -125,4 +125,4 @@ class Table:
 
 
 def _dynamic_rules(kinds: Sequence[Kind], kind: Kind) -> tuple[Rule, ...]:
-    return kind.profile.dynamic_rules(eligible_of(kinds, kind))
+    return kind.profile.fitting.dynamic_rules(eligible_of(kinds, kind))

@@ -373,7 +373,7 @@ def test_a_place_that_gets_up_opens_its_host_again_but_not_to_those_whom_a_membe
     kinds = (Kind(profile, 2),)
     with Overlay(columns) as overlay:
         state = GangState(columns, kinds, (), overlay)
-        queue = make_queue(profile, profile.dynamic_rules(), state, np.arange(3), np.zeros(columns.size))
+        queue = make_queue(profile, profile.fitting.dynamic_rules(), state, np.arange(3), np.zeros(columns.size))
         assert isinstance(queue, CachedQueue)
         assert [row for row, _ in queue.options()] == [1, 2]
         state.assign(0, 1, Candidate("h1", {"VCPU": 1}))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from starlette.requests import Request as HttpRequest
 
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.role import Role
 
 HEADER = "Idempotency-Key"
 PATTERN = r"^[!-~]{1,255}$"

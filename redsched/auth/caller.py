@@ -1,20 +1,8 @@
 """Who sends a request, and what this caller is limited to."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Role(StrEnum):
-    """What a caller may do in general. The table of routes says which role may use which route."""
-
-    TENANT = "tenant"
-    """Claims for its own projects."""
-    AGENT = "agent"
-    """Reports and claims of its own hosts."""
-    OPERATOR = "operator"
-    """Everything."""
-    READER = "reader"
-    """Reads everything and changes nothing."""
+from redsched.model.role import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from redsched.auth.caller import Role
+from redsched.model.role import Role
 
 
 class Access(StrEnum):

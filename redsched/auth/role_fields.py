@@ -5,9 +5,10 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
-from redsched.auth.caller import Limits, Role
+from redsched.auth.caller import Limits
 from redsched.errors import InvalidRequest
 from redsched.model.limits import check_range
+from redsched.model.role import Role
 from redsched.model.validation import check_name, check_trait, shown
 
 MAX_CLAIM_PREFIX = 40

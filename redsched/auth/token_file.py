@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 
 from redsched.auth import role_fields
 from redsched.auth.access_token import PREFIX, check_id
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.auth.oidc.config import OidcConfig, read_oidc
 from redsched.auth.private_file import read_private
 from redsched.errors import InvalidRequest
+from redsched.model.role import Role
 from redsched.model.validation import check_owner, shown
 from redsched.yaml_io import parse_yaml
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from redsched.auth.caller import Role
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
+from redsched.model.role import Role
 
 if TYPE_CHECKING:
     from redsched.settings import Settings

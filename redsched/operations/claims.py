@@ -50,8 +50,8 @@ def _bulk(word: str, method: str, path: str, model: str, *, may_end: bool = Fals
 
 def _filtered(arguments: Arguments) -> Sent:
     """Return a bulk call: its filter is parameters like the others."""
-    rest = {name: value for name, value in arguments.items() if name != "wanted"}
-    return Sent(query=query(**arguments["wanted"].given, **rest))
+    (_, wanted), *rest = arguments.items()
+    return Sent(query=query(**wanted.given, **dict(rest)))
 
 
 def _is_over(reply: Reply) -> bool:

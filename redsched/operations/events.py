@@ -24,12 +24,12 @@ LIST = Route(
 
 
 def _asked(arguments: Arguments) -> Sent:
-    rest = {name: value for name, value in arguments.items() if name != "wanted"}
-    return Sent(query=query(**arguments["wanted"].given, **rest))
+    *rest, (_, wanted) = arguments.items()
+    return Sent(query=query(**wanted.given, **dict(rest)))
 
 
 def _latest(arguments: Arguments) -> Sent:
-    return _asked({**arguments, "newest": True})
+    return Sent(query=(*_asked(arguments).query, *query(newest=True)))
 
 
 def _events(reply: Reply) -> tuple[Event, ...]:

@@ -13,8 +13,9 @@ import redis
 from redsched import aio
 from redsched.api.app import create_app
 from redsched.auth.authenticator import Authenticator
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Unauthenticated
+from redsched.model.role import Role
 from redsched.model.tokens import Token
 from redsched.scheduler.agents import service
 from redsched.settings import Settings

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from redsched.auth.access_token import digest_of
-from redsched.auth.caller import Caller, Limits, Role
+from redsched.auth.caller import Caller, Limits
 from redsched.auth.token_file import parse_token_file, read_token_file
 from redsched.errors import InvalidRequest
+from redsched.model.role import Role
 from tests.auth.parts import document, entry, token, write
 
 TOKEN = token("ci")

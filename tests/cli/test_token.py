@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from redsched.auth.access_token import digest_of, id_of
-from redsched.auth.caller import Role
 from redsched.auth.token_file import read_token_file
+from redsched.model.role import Role
 from tests.cli.parts import Ran, run
 
 pytestmark = pytest.mark.shows_secret  # printing a token is what `token new` is for

@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from redsched import logs
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Forbidden
 from redsched.model import Claim, HostReport
 from redsched.model.claims import LOCAL
 from redsched.model.hosts import NUMA_NODE
+from redsched.model.role import Role
 from redsched.model.validation import parse_int
 from redsched.scheduler import JournaledClaim
 from redsched.schema.requests.reports import ReportBody

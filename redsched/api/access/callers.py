@@ -3,7 +3,8 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
+from redsched.model.role import Role
 
 CALLER = "redsched.caller"
 """The scope's key of the caller."""

@@ -18,9 +18,10 @@ from redsched.api.access.refused_agents import RefusedAgents
 from redsched.api.problems import problem
 from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.authenticator import Authenticator
-from redsched.auth.caller import UNRESTRICTED, Caller, Role
+from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.auth.policy import Access, RoutePolicy
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
+from redsched.model.role import Role
 from redsched.origin import Origin
 
 CHALLENGE = {"WWW-Authenticate": "Bearer"}

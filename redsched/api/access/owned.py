@@ -10,9 +10,10 @@ from starlette.requests import Request
 
 from redsched.api.access.callers import caller_of, sees_all_claims
 from redsched.api.access.redact import OWN_HOSTS, Redactor
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Forbidden, StaleToken
 from redsched.model import Claim, Token
+from redsched.model.role import Role
 from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.owners import refuse_others
 

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
 from redsched.model.kept_for import KeptFor, fact_of, from_fact, named_text, of_facts
+from redsched.model.role import Role
 from redsched.scheduler import BulkResult, Change, Event, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"

@@ -11,8 +11,9 @@ from time import monotonic as now_s
 from starlette.types import Scope
 
 from redsched import logs
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import RedschedError
+from redsched.model.role import Role
 
 EVERY_S = 300.0
 """How often an agent that goes on being refused is logged."""

@@ -6,11 +6,12 @@ from dataclasses import fields, replace
 from redsched.api.access.callers import sees_all_claims, sees_hosts
 from redsched.api.access.owned import owns, refuse_force
 from redsched.api.access.redact import named_projects
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
 from redsched.model.filters import ME
 from redsched.model.records.capacity import CapacityBy
+from redsched.model.role import Role
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.claims.service import ClaimService
 from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from redsched import logs
 from redsched.auth.access_token import PREFIX, digest_of
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.auth.oidc.config import OidcConfig
 from redsched.auth.oidc.key_set import KeySet
 from redsched.auth.role_fields import project_name
 from redsched.errors import InvalidRequest, Unauthenticated
+from redsched.model.role import Role
 
 if TYPE_CHECKING:
     from jwt import PyJWK

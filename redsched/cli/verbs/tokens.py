@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from redsched.auth.access_token import check_id, digest_of, new_token
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.auth.replace_file import change_private
 from redsched.auth.role_fields import FIELDS_OF_ROLE, NEEDED_FIELD
 from redsched.auth.token_file import MAX_BYTES, expiry, read_token_file
@@ -21,6 +21,7 @@ from redsched.cli.output import formats
 from redsched.cli.output.formats import natural
 from redsched.cli.output.listings import Column, Form, Listing
 from redsched.errors import InvalidRequest, NotFound
+from redsched.model.role import Role
 from redsched.model.units import parse_seconds
 
 WHAT = "token file"

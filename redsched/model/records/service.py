@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from redsched.auth.caller import Role
+from redsched.model.role import Role
 
 
 @dataclass(frozen=True, slots=True)

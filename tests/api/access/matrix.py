@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from redsched.api.access.scopes import SCOPES
-from redsched.auth.caller import Role
+from redsched.model.role import Role
 
 PAGE = Path("docs/security.md")
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from redsched.api.access.agents import check_report
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Forbidden
 from redsched.model.hosts import Inventory, Pool
+from redsched.model.role import Role
 from redsched.schema.requests.reports import HeldClaimBody, ReportBody
 from tests.api.access.parts import Callers, put_host, settle
 from tests.api.access.test_tenants import alike

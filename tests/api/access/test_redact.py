@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from redsched.api.access.callers import CALLER
 from redsched.api.access.redact import BODY, OWN_HOSTS, Redactor, hide_in_text
-from redsched.auth.caller import UNRESTRICTED, Caller, Role
+from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.errors import ClaimState, NoValidHost, RedschedError
 from redsched.model import (
     Claim,
@@ -23,6 +23,7 @@ from redsched.model import (
     ReasonCount,
 )
 from redsched.model.records.hosts import FailedMoves, UnmovableClaim
+from redsched.model.role import Role
 from redsched.scheduler import Change, HostView
 
 HOSTS = frozenset(("h1", "h2", "node-3.rack"))

@@ -9,8 +9,9 @@ from structlog.testing import capture_logs
 
 from redsched.api.access import refused_agents
 from redsched.api.access.refused_agents import RefusedAgents
-from redsched.auth.caller import Caller, Role
+from redsched.auth.caller import Caller
 from redsched.errors import Unauthenticated
+from redsched.model.role import Role
 from tests.api.access.parts import STRANGERS, Callers, bearer, callers, token_file
 from tests.api.parts import REPORT
 

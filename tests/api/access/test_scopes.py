@@ -9,9 +9,9 @@ import pytest
 
 from redsched.api.access.policies import RoutePolicies
 from redsched.api.access.scopes import SCOPES
-from redsched.auth.caller import Role
 from redsched.auth.policy import Access
 from redsched.errors import Forbidden
+from redsched.model.role import Role
 from redsched.settings import Settings
 from tests.api.access.matrix import BEGIN, END, matrix
 from tests.api.access.parts import STRANGERS, TOKENS, Callers, settle

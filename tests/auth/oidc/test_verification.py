@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import serialization
 from jwt.algorithms import HMACAlgorithm
 
 from redsched.auth.authenticator import Authenticator
-from redsched.auth.caller import Role
 from redsched.auth.oidc import verification
 from redsched.auth.oidc.verification import LEEWAY_S, REFUSED
 from redsched.errors import Unauthenticated
+from redsched.model.role import Role
 from tests.auth.oidc.provider import KEYS, Provider, private_key, public_jwk
 from tests.auth.parts import authenticator, document, entry, token, write
 

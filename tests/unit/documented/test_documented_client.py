@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from redsched.client import Client
 from redsched.model import Request
+from redsched.operations.table import ALL, GROUPS
 from redsched.schema.parsing import parse
 from redsched.schema.requests.verbs import TokenBody
 from tests.support.openapi import openapi_document
@@ -40,11 +41,14 @@ def test_every_argument_of_a_client_is_documented_and_no_other() -> None:
 
 def test_every_method_is_documented_and_no_other() -> None:
     with Client("http://localhost") as client:
-        names = ("claims", "hosts", "quotas", "bulk", "aggregates", "server_groups", "shared_pools", "plans")
-        groups = {name: getattr(client, name) for name in names}
-        own = {name for name, one in vars(Client).items() if hasattr(one, "_make")} | {"run", "changes"}
-    inner = {f"{name}.{method}" for name, group in groups.items() for method in vars(type(group)) if method[0] != "_"}
-    assert firsts("## Python") == own | inner
+        groups = {one.group: getattr(client, one.group) for one in GROUPS if one.group}
+    own = {
+        f"{name}.{method}"
+        for name, group in groups.items()
+        for method, one in vars(type(group)).items()
+        if method[0] != "_" and callable(one)
+    }
+    assert firsts("## Python") == {one.name for one in ALL} | own | {"run", "changes"}
 
 
 def filled(value: Any) -> Any:

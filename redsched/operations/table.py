@@ -19,5 +19,8 @@ ALL: tuple[BaseOperation[Any, Any], ...] = tuple(
 )
 """Each operation."""
 
-BY_ROUTE: Mapping[tuple[str, str], BaseOperation[Any, Any]] = {one.route.key: one for one in reversed(ALL)}
+_FIRST: dict[tuple[str, str], BaseOperation[Any, Any]] = {}
+for _one in ALL:
+    _FIRST.setdefault(_one.route.key, _one)
+BY_ROUTE: Mapping[tuple[str, str], BaseOperation[Any, Any]] = _FIRST
 """By method and path, the first operation of each route: a dry run, for example, uses that of a selection."""

@@ -132,7 +132,7 @@ async def test_a_fault_of_redsched_is_a_problem_and_is_logged(
 ) -> None:
     """Selections bypass the middleware that turns faults of other routes into problems."""
 
-    async def broken(*_: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
     monkeypatch.setattr(Scheduler, "select", broken)

@@ -1,6 +1,7 @@
 """How many files a change of the code takes that is made again and again, such as a field of a claim.
 
     scripts/count-changes claim-field [--keep FOLDER]
+    scripts/count-changes operation [--keep FOLDER]
 
 Makes the change in a clone of this checkout, as its page of docs/howto says, runs the tests that it adds and those
 which look for what is missing, and prints the files that changed. `--keep` leaves the clone in a new folder.
@@ -126,7 +127,80 @@ CLAIM_FIELD = Change(
     ),
     writers=("tests.support.claim_rows",),
 )
-CHANGES: Mapping[str, Change] = {"claim-field": CLAIM_FIELD}
+PING_TEST = '''"""A host is pinged over the store and over REST, with the same result."""
+
+from redsched.blocking import Scheduler
+from redsched.client import Client
+from redsched.model.records.hosts import Ping
+from redsched.settings import Settings
+from tests.cli.conftest import Redsched, served
+
+
+def test_a_host_is_pinged_over_both_links(redsched: Redsched, store: str) -> None:
+    redsched("host", "list").check()
+    with served(Settings(redis_url=store)) as url, Client(url) as client:
+        assert client.hosts.ping("h1") == Ping("h1", alive=True)
+    with Scheduler.connect(store) as scheduler:
+        assert scheduler.hosts.ping("h1") == Ping("h1", alive=True)
+'''
+
+OPERATION = Change(
+    "docs/howto/add-an-operation.md",
+    (
+        Edit(
+            "redsched/model/records/hosts.py",
+            "Slots = Annotated[",
+            "@dataclass(frozen=True, slots=True)\nclass Ping:\n"
+            '    """Whether a host is heard of."""\n\n    host: str\n    alive: bool\n\n\n',
+        ),
+        Edit(
+            "redsched/operations/hosts.py",
+            "from redsched.model.records.hosts import",
+            "from redsched.model.records.hosts import Ping\n",
+        ),
+        Edit(
+            "redsched/operations/hosts.py",
+            '    @operation(_word("enable_host"',
+            "    @operation(\n        Route(\n"
+            '            id="ping_host",\n            method="GET",\n            path=f"{HOST}/ping",\n'
+            '            tag="hosts",\n            summary="Ping a host",\n            policy=READ,\n'
+            "            answers={200: Ping},\n            errors=(NotFound, ClaimState),\n"
+            '            query="HostQuery",\n        )\n    )\n'
+            '    def ping(self, host: str, cell: str = "") -> Ping:\n'
+            '        """Return whether a host is heard of."""\n\n',
+        ),
+        Edit(
+            "redsched/scheduler/hosts/service.py",
+            "from redsched.model.records.hosts import",
+            "from redsched.model.records.hosts import Ping\n",
+        ),
+        Edit(
+            "redsched/scheduler/hosts/service.py",
+            "    async def enable(",
+            '    async def ping(self, host: str, cell: str = "") -> Ping:\n'
+            '        """Return whether a host is heard of. Raises as `get`."""\n'
+            "        return Ping(host, (await self.get(host, cell)).alive)\n\n",
+        ),
+        Edit("redsched/schema/examples.py", '    "HostView": HOST,', '    "Ping": {"host": "h17", "alive": True},\n'),
+        Edit(
+            "docs/rest.md",
+            "| `GET /v1/hosts/{host}/drain` |",
+            "| `GET /v1/hosts/{host}/ping` | Whether it is heard of. |\n",
+        ),
+        Edit("docs/howto/python-client.md", "| `hosts.get`", "| `hosts.ping` | Whether a host is heard of. |\n"),
+        Edit("CHANGELOG.md", "- ", "- `hosts.ping` and its route: whether a host is heard of.\n"),
+        Edit("tests/cli/test_ping.py", "", PING_TEST),
+    ),
+    (
+        "tests/cli/test_ping.py",
+        "tests/unit/test_operations.py",
+        "tests/unit/test_records.py",
+        "tests/unit/documented/test_documented_client.py",
+        "tests/unit/documented/test_documented_ways_in.py",
+    ),
+    writers=("tests.api.access.matrix",),
+)
+CHANGES: Mapping[str, Change] = {"claim-field": CLAIM_FIELD, "operation": OPERATION}
 
 
 def apply(change: Change, root: Path) -> None:

@@ -45,7 +45,7 @@ from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
 
 HANDLERS = (selections, claims, hosts, declared, quotas, plans, events, service)
-"""The modules that have registered the handlers of operations."""
+"""The modules that register the handlers of operations as they are imported."""
 BUSIEST = ("selections", "claims")
 # The busiest first: routes are matched in order.
 ROUTERS = (

@@ -92,6 +92,8 @@ async def _default(request: Request, call: Call) -> Response:
 def _add(router: APIRouter, operation: BaseOperation[Any, Any]) -> None:
     route = operation.route
     raw = _RAW.get(route.key)
+    if route.policy.is_restricted and raw is None and route.key not in _HANDLERS:
+        raise LookupError(f"{operation.name} shows or changes only a part to some roles: register a handler that does")
     dependencies = [] if raw else [KNOWN_QUERY]
     if route.conditions:
         dependencies.append(CONDITIONS[route.conditions])
@@ -104,7 +106,7 @@ def _add(router: APIRouter, operation: BaseOperation[Any, Any]) -> None:
         name=route.id,
         tags=[route.tag],
         summary=route.summary,
-        description=inspect.cleandoc(operation.__doc__ or ""),
+        description="\n\n".join(filter(None, (inspect.cleandoc(operation.__doc__ or ""), route.notes))),
         status_code=route.status or next(iter(route.answers)),
         dependencies=dependencies,
         responses=openapi.answers(good, *errors, *route.errors, store=route.needs_store, etag=route.has_etag),

@@ -36,6 +36,11 @@ class RoutePolicy:
             return self.tenant
         return self.agent if role is Role.AGENT else self.reader
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a role may use the route only within limits that it has to check itself."""
+        return not {self.tenant, self.agent, self.reader} <= {Access.NONE, Access.ALL}
+
     def either(self, other: "RoutePolicy") -> "RoutePolicy":
         """Return the policy of those who may use this route or the other."""
 

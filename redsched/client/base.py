@@ -23,11 +23,11 @@ def call_of(operation: BaseOperation[Any, T], arguments: Arguments) -> Call[T]:
         route.method,
         operation.path(sent.names),
         operation.read,
-        sent.query,
-        sent.body,
-        sent.headers,
-        route.is_repeatable,
-        sent.waits_s,
+        query=sent.query,
+        body=sent.body,
+        headers=sent.headers,
+        is_repeatable=route.is_repeatable,
+        waits_s=sent.waits_s,
     )
 
 

@@ -11,6 +11,7 @@ class Existence(Enum):
     ABSENT = "-"
 
 
-IfMatch = Collection[str] | Existence | None
-"""The tags of which the object to write must have one, or whether it must exist; None: no condition."""
+IfMatch = str | Collection[str] | Existence | None
+"""The tag that the object to write must have, or several of which it must have one, or whether it must exist; None: no
+condition."""
 EXISTS, ABSENT = Existence.EXISTS, Existence.ABSENT

@@ -7,10 +7,10 @@ from redsched.auth.policy import OWN_CLAIMS, OWN_PROJECTS, OWN_PROJECTS_OR_DRY_R
 from redsched.errors import NotConfirmed, NotFound
 from redsched.model import AcceptedClaim, Amounts, Claim, OneOf
 from redsched.model.filters import ClaimFilter
-from redsched.model.records.bulk import BulkPage, BulkResult
+from redsched.model.records.bulk import BulkPage
 from redsched.model.records.pages import Page
 from redsched.model.records.service import Ending
-from redsched.operations.operation import Arguments, Mode, Part, Reply, Sent, listing, operation, query
+from redsched.operations.operation import Arguments, Mode, Part, Reply, Sent, listing, operation, query, read_record
 from redsched.operations.route import OF_PLACING, OF_VERB, Route
 from redsched.schema.pages import CLAIMS
 
@@ -44,17 +44,20 @@ def _bulk(word: str, method: str, path: str, model: str, *, may_end: bool = Fals
         answers=answers,
         errors=(NotFound,),
         query=model,
+        notes="202: some of them are still ending on their hosts; `watch` lists these." if may_end else "",
         is_repeatable=True,
     )
 
 
 def _filtered(arguments: Arguments) -> Sent:
     """Return a bulk call: its filter is parameters like the others."""
-    (_, wanted), *rest = arguments.items()
+    (_, wanted), *rest = arguments.items()  # the filter is the first
     return Sent(query=query(**wanted.given, **dict(rest)))
 
 
 def _is_over(reply: Reply) -> bool:
+    if reply.content:
+        read_record(Ending, reply.content)
     return not reply.content
 
 
@@ -117,13 +120,22 @@ class Claims(Part[Mode]):
     def renew(self, claim_id: str, token: str, lease_s: int = 120) -> Claim:
         """Renew the claim's lease. An active claim has no lease and does not change."""
 
-    @operation(_verb("fail", "Fail a placement", "FailBody", policy=OWN_CLAIMS, errors=OF_PLACING))
+    @operation(
+        _verb(
+            "fail",
+            "Fail a placement",
+            "FailBody",
+            policy=OWN_CLAIMS,
+            errors=OF_PLACING,
+            notes="The response is the claim. 409 `no-valid-host`: no host fits; the placement has ended nevertheless. "
+            "If the placement is the target of a move, only the target ends, and the claim stays where it is; with "
+            "hosts in `alternates` the response is then 409 `claim-state`.",
+        )
+    )
     def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
         """Report that the work could not be started: its placement ends, and the next host that still fits takes it.
 
-        The response is the claim. 409 `no-valid-host`: no host fits; the placement has ended nevertheless. If the
-        placement is the target of a move, only the target ends, and the claim stays where it is; with hosts in
-        `alternates` the response is then 409 `claim-state`.
+        `alternates`: the hosts to try; None: any on which it has not failed; (): none, so that it ends.
         """
 
     @operation(
@@ -134,6 +146,8 @@ class Claims(Part[Mode]):
             answers={200: Claim, 202: AcceptedClaim},
             errors=(*OF_PLACING, NotConfirmed),
             status=202,
+            notes="202: both places are held until the work runs at the target. 200: the request is a repeat, and the "
+            "claim has moved.",
         )
     )
     def move(
@@ -145,27 +159,38 @@ class Claims(Part[Mode]):
         deadline_s: int = 0,
         queue_timeout_s: int = 0,
     ) -> Claim:
-        """Claim a place on another host and return the claim.
-
-        202: both places are held until the work runs at the target.
-        200: the request is a repeat, and the claim has moved.
-        """
+        """Claim a place on another host, and return the claim as it is there. Both are held until the work runs."""
 
     @operation(
-        _verb("resize", "Resize a claim", "ResizeBody", answers={200: Claim, 202: AcceptedClaim}, errors=OF_PLACING)
+        _verb(
+            "resize",
+            "Resize a claim",
+            "ResizeBody",
+            answers={200: Claim, 202: AcceptedClaim},
+            errors=OF_PLACING,
+            notes="202: its host is running the work and still has to resize it; until then the larger amounts are "
+            "held (`resizing_to` has the new ones).",
+        )
     )
     def resize(
         self, claim_id: str, token: str, resources: Amounts | None = None, slots: Amounts | None = None
     ) -> Claim:
-        """Change the claim's amounts in place.
+        """Change the claim's amounts in place, by class or by slot.
 
-        202: its host is running the work and still has to resize it; until then the larger amounts are held
-        (`resizing_to` has the new ones).
+        `resizing_to` of the claim has the new amounts while its host still has to resize the work.
         """
 
-    @operation(_verb("shelve", "Shelve a claim", "TokenBody", answers={200: Claim, 202: AcceptedClaim}))
+    @operation(
+        _verb(
+            "shelve",
+            "Shelve a claim",
+            "TokenBody",
+            answers={200: Claim, 202: AcceptedClaim},
+            notes="202: its host still has to report that the work is gone.",
+        )
+    )
     def shelve(self, claim_id: str, token: str) -> Claim:
-        """Free the claim's amounts and keep the claim. 202: its host still has to report that the work is gone."""
+        """Free the claim's amounts and keep the claim. It is `ending` while its host has to stop the work."""
 
     @operation(
         _verb(
@@ -175,10 +200,11 @@ class Claims(Part[Mode]):
             answers={201: Claim, 200: Claim},
             errors=(*OF_PLACING, NotConfirmed),
             body_is_optional=True,
+            notes="200: the claim was already unshelved.",
         )
     )
     def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> Claim:
-        """Place a shelved claim again, on any host that fits now. 200: the claim was already unshelved."""
+        """Place a shelved claim again, on any host that fits now."""
 
     @operation(
         Route(
@@ -191,43 +217,41 @@ class Claims(Part[Mode]):
             answers={204: None, 202: Ending},
             errors=OF_VERB,
             query="ReleaseQuery",
+            notes="204: its amounts are free. 202: its host still has to report that the work is gone.",
         ),
         reads=_is_over,
     )
     def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
-        """Release a claim. 204: its amounts are free. 202: its host still has to report that the work is gone.
+        """Release a claim. Returns whether its amounts are free; False while its host has to stop the work.
 
-        `force` frees them at once.
+        `force` frees them at once. `token`: only the placement with this token.
         """
 
 
 class Bulk(Part[Mode]):
-    """The verbs on all claims that match a filter, at least one of whose fields is given."""
+    """The verbs on all claims that match a filter, at least one of whose fields is given.
+
+    A call does a page of them. `next` of its result is the `after` of the next call; None at the end.
+    """
 
     group = "bulk"
 
-    @listing(BulkResult, _bulk("release", "DELETE", "/v1/claims", "BulkReleaseQuery", may_end=True), sends=_filtered)
+    @operation(_bulk("release", "DELETE", "/v1/claims", "BulkReleaseQuery", may_end=True), sends=_filtered)
     def release(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> BulkPage:
-        """Release all claims that match the filters, a page at a time. At least one filter is required.
+        """Release all claims that match the filters, a page at a time. At least one filter is required."""
 
-        202: some of them are still ending on their hosts; `watch` lists these.
-        """
-
-    @listing(BulkResult, _bulk("renew", "POST", "/v1/claims/renew", "BulkRenewQuery"), sends=_filtered)
+    @operation(_bulk("renew", "POST", "/v1/claims/renew", "BulkRenewQuery"), sends=_filtered)
     def renew(
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> BulkPage:
         """Renew the leases of all claims that match the filters and are not yet active, a page at a time."""
 
-    @listing(BulkResult, _bulk("shelve", "POST", "/v1/claims/shelve", "BulkQuery", may_end=True), sends=_filtered)
+    @operation(_bulk("shelve", "POST", "/v1/claims/shelve", "BulkQuery", may_end=True), sends=_filtered)
     def shelve(self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = "") -> BulkPage:
-        """Shelve all claims that match the filters, a page at a time.
+        """Shelve all claims that match the filters, a page at a time."""
 
-        202: some of them are still ending on their hosts; `watch` lists these.
-        """
-
-    @listing(BulkResult, _bulk("unshelve", "POST", "/v1/claims/unshelve", "BulkQuery"), sends=_filtered)
+    @operation(_bulk("unshelve", "POST", "/v1/claims/unshelve", "BulkQuery"), sends=_filtered)
     def unshelve(self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = "") -> BulkPage:
         """Place all shelved claims that match the filters again, on any hosts that fit now, a page at a time."""

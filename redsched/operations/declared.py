@@ -1,12 +1,11 @@
 """The operations on declared objects: aggregates, server groups, shared pools and quotas."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from redsched.auth.policy import OPERATORS, READ, READ_OWN_PROJECTS, RoutePolicy
-from redsched.errors import ClaimState, NotFound, OutcomeUnknown, PreconditionFailed, StoreUnavailable
+from redsched.errors import ClaimState, NotFound, OutcomeUnknown, PreconditionFailed
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.model.conditions import IfMatch
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
@@ -17,18 +16,19 @@ from redsched.operations.operation import (
     Part,
     Reply,
     Sent,
+    asks_tag,
     headers_of,
     json_value,
     listing,
     operation,
     read_record,
+    tag_of,
 )
 from redsched.operations.route import Errors, Route
 from redsched.schema import pages
 from redsched.schema.pages import PageOf
 
 CREATED = 201
-_TAG = re.compile(r'"[^"]+"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,19 +130,6 @@ class Kind:
         return read_record(self.view, reply.content), reply.status_code == CREATED
 
 
-def _asks_tag(arguments: Arguments) -> Sent:
-    # A proxy that compresses a reply changes its tag.
-    return Sent({"name": arguments["name"]}, headers={"Accept-Encoding": "identity"})
-
-
-def _tag(reply: Reply) -> str:
-    tag = reply.headers.get("ETag", "")
-    if not _TAG.fullmatch(tag):
-        found = f"the ETag {tag[:100]}" if tag else "no ETag"
-        raise StoreUnavailable(f"the reply has {found}: a proxy has changed it; turn off its compression")
-    return tag.strip('"')
-
-
 AGGREGATES = Kind(
     path="aggregates",
     singular="aggregate",
@@ -205,7 +192,7 @@ class Aggregates(Part[Mode]):
     def get(self, name: str) -> AggregateView:
         """Return an aggregate with its metadata and hosts."""
 
-    @operation(AGGREGATES.get, sends=_asks_tag, reads=_tag)
+    @operation(AGGREGATES.get, sends=asks_tag, reads=tag_of)
     def tag(self, name: str) -> str:
         """Return the tag of an aggregate, for `if_match`."""
 
@@ -231,7 +218,7 @@ class ServerGroups(Part[Mode]):
     def get(self, name: str) -> ServerGroupView:
         """Return a server group, and its number of members by host, zone and label value."""
 
-    @operation(SERVER_GROUPS.get, sends=_asks_tag, reads=_tag)
+    @operation(SERVER_GROUPS.get, sends=asks_tag, reads=tag_of)
     def tag(self, name: str) -> str:
         """Return the tag of a server group, for `if_match`."""
 
@@ -257,7 +244,7 @@ class SharedPools(Part[Mode]):
     def get(self, name: str) -> SharedPoolView:
         """Return a shared pool with its claimed and free amounts."""
 
-    @operation(SHARED_POOLS.get, sends=_asks_tag, reads=_tag)
+    @operation(SHARED_POOLS.get, sends=asks_tag, reads=tag_of)
     def tag(self, name: str) -> str:
         """Return the tag of a shared pool, for `if_match`."""
 
@@ -271,7 +258,7 @@ class SharedPools(Part[Mode]):
 
 
 class Quotas(Part[Mode]):
-    """Quotas. `put` returns one as it is then, and whether it is new."""
+    """Quotas. `put` returns one as it is then, and whether it is new; `tag` is for its `if_match`."""
 
     group = "quotas"
 
@@ -282,6 +269,10 @@ class Quotas(Part[Mode]):
     @operation(QUOTAS.get)
     def get(self, project: str) -> QuotaView:
         """Return a project's limits, and the usage of its claims over all cells."""
+
+    @operation(QUOTAS.get, sends=asks_tag, reads=tag_of)
+    def tag(self, project: str) -> str:
+        """Return the tag of a quota, for `if_match`."""
 
     @operation(QUOTAS.put, sends=QUOTAS.sent, reads=QUOTAS.read)
     def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:

@@ -1,7 +1,7 @@
 """The operations on the log of events."""
 
 from redsched.auth.policy import READ_OWN_PROJECTS
-from redsched.errors import NotFound
+from redsched.errors import InvalidRequest, NotFound
 from redsched.model import OneOf
 from redsched.model.filters import ALL, EventFilter
 from redsched.model.records.events import Event
@@ -20,11 +20,14 @@ LIST = Route(
     answers={200: EVENTS},
     errors=(NotFound,),
     query="EventsQuery",
+    notes="With `newest`, return the latest events.",
 )
 
 
 def _asked(arguments: Arguments) -> Sent:
-    *rest, (_, wanted) = arguments.items()
+    *rest, (_, wanted) = arguments.items()  # the filter is the last
+    if wanted.of_projects is not None:
+        raise InvalidRequest("of_projects is for programs with access to the store: name projects instead")
     return Sent(query=query(**wanted.given, **dict(rest)))
 
 
@@ -43,7 +46,7 @@ class Events(Part[Mode]):
 
     @listing(Event, LIST, sends=_asked)
     def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[Event]:
-        """Return a page of events, cell by cell, oldest first. With `newest`, return the latest events."""
+        """Return a page of events, cell by cell, oldest first."""
 
     @operation(LIST, sends=_latest, reads=_events)
     def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> tuple[Event, ...]:

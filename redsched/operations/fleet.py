@@ -87,6 +87,8 @@ SELECT = Route(
     body="Request",
     examples=EXAMPLES,
     is_repeatable=True,
+    notes="201: claimed. 200: a dry run (`claim: false`), or a repeat with the same claim ids, which returns the first "
+    "outcome. 504: with `until: active`, the hosts did not confirm in time, and everything is released.",
 )
 
 
@@ -162,8 +164,9 @@ class Fleet(Part[Mode]):
     def select(self, /, request: Asked, idempotency_key: str = "", **fields: Any) -> ClaimedPlaces:
         """Select hosts and claim the amounts on them.
 
-        201: claimed. 200: a dry run (`claim: false`), or a repeat with the same claim ids, which returns the first
-        outcome. 504: with `until: active`, the hosts did not confirm in time, and everything is released.
+        The request is a `Request`, or its amounts by class; `fields` set further fields of a `Request`, or others than
+        it has: `select({"VCPU": 2}, project="web")`. Unless it names `claim_ids`, they are derived from a key, by
+        default a random one.
         """
 
     @operation(SELECT, sends=_shows)
@@ -193,7 +196,8 @@ class Fleet(Part[Mode]):
     ) -> Explanation:
         """Explain a selection without claiming: the number of hosts excluded by each reason, and the nearest misses.
 
-        Takes the body of a selection. Writes nothing.
+        The request is given as to `select`. `hosts`: show every check of these; `limit`: and of so many more, sorted by
+        name, after the host `after`. Writes nothing.
         """
 
     @operation(
@@ -205,13 +209,11 @@ class Fleet(Part[Mode]):
             summary="Get the status",
             policy=READ,
             answers={200: StatusReport},
+            notes="The response is 200 also if something is wrong: `healthy` is false then.",
         )
     )
     def status(self) -> StatusReport:
-        """Return the state of the store and of all cells, and what is wrong or stuck, with the commands that help.
-
-        The response is 200 also if something is wrong: `healthy` is false then.
-        """
+        """Return the state of the store and of all cells, and what is wrong or stuck, with the commands that help."""
 
     @operation(
         Route(

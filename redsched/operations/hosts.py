@@ -9,11 +9,23 @@ from redsched.model.conditions import IfMatch
 from redsched.model.records.hosts import DrainProgress, HostView
 from redsched.model.records.pages import Page
 from redsched.model.records.service import Accepted
-from redsched.operations.operation import Mode, Part, Reply, listing, operation, read_record
+from redsched.operations.operation import Mode, Part, Reply, asks_tag, listing, operation, read_record, tag_of
 from redsched.operations.route import Route
 from redsched.schema.pages import HOSTS
 
 HOST = "/v1/hosts/{host}"
+GET = Route(
+    id="get_host",
+    method="GET",
+    path=HOST,
+    tag="hosts",
+    summary="Get a host",
+    policy=READ_OWN_HOSTS,
+    answers={200: HostView},
+    errors=(NotFound, ClaimState),
+    query="HostQuery",
+    has_etag=True,
+)
 OF_WORD = (NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
@@ -74,20 +86,7 @@ class Hosts(Part[Mode]):
     ) -> Page[HostView]:
         """Return a page of hosts, sorted by name, with free, claimed and external amounts and capacity per slot."""
 
-    @operation(
-        Route(
-            id="get_host",
-            method="GET",
-            path=HOST,
-            tag="hosts",
-            summary="Get a host",
-            policy=READ_OWN_HOSTS,
-            answers={200: HostView},
-            errors=(NotFound, ClaimState),
-            query="HostQuery",
-            has_etag=True,
-        )
-    )
+    @operation(GET)
     def get(self, host: str, cell: str = "") -> HostView:
         """Return a host with the free, claimed and external amounts and the capacity of each slot."""
 
@@ -106,6 +105,10 @@ class Hosts(Part[Mode]):
     )
     def drain_progress(self, host: str, cell: str = "") -> DrainProgress:
         """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot go."""
+
+    @operation(GET, sends=asks_tag, reads=tag_of)
+    def tag(self, host: str, cell: str = "") -> str:
+        """Return the tag of what operators have set on a host, for `if_match`."""
 
     @operation(_word("enable_host", "POST", f"{HOST}/enable", "Enable a host"), reads=_nothing)
     def enable(self, host: str, cell: str = "", if_match: IfMatch = None) -> None:
@@ -129,6 +132,7 @@ class Hosts(Part[Mode]):
             answers={204: None, 202: Accepted},
             body="DrainBody",
             body_is_optional=True,
+            notes="202 with `move`: watch `GET` of the same path.",
         ),
         reads=_nothing,
     )
@@ -145,7 +149,7 @@ class Hosts(Part[Mode]):
         """Stop new claims on a host and empty it. With `move`, its claims are moved to other hosts, a few each second.
 
         `deadline_s` limits the time for moves; then the remaining claims are released (`then: stop`) or stay
-        (`then: keep`). 202 with `move`: watch `GET` of the same path.
+        (`then: keep`).
         """
 
     @operation(
@@ -157,6 +161,7 @@ class Hosts(Part[Mode]):
             answers={204: None, 202: Accepted},
             body="LostBody",
             body_is_optional=True,
+            notes="202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.",
         ),
         reads=_nothing,
     )
@@ -172,7 +177,7 @@ class Hosts(Part[Mode]):
         """Declare a host dead, so that schedulers stop waiting for it. Releasing its claims then frees them at once.
 
         With `evacuate`, its claims are placed on other hosts, one by one; if the host returns, it drops them. 409 while
-        the host's lease is valid, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
+        the host's lease is valid, unless `force`.
         """
 
     @operation(_word("remove_host", "DELETE", HOST, "Remove a host", query="RemoveHostQuery"), reads=_nothing)

@@ -5,6 +5,7 @@ that block. What carries them out is the link of the part: a client of the REST 
 """
 
 import inspect
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from urllib.parse import quote
 
 from pydantic_core import to_jsonable_python
 
+from redsched.errors import StoreUnavailable
 from redsched.model import Request
 from redsched.model.conditions import Existence, IfMatch
 from redsched.model.readable import Shown, shown_signature, shown_type
@@ -121,7 +123,8 @@ class BaseOperation(Generic[P, R]):
         """Return the arguments of a call by name. Raises TypeError for others than it has."""
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
-        return bound.arguments
+        # What can be read only once is needed again for the next page, and for a repetition.
+        return {name: tuple(one) if isinstance(one, Iterator) else one for name, one in bound.arguments.items()}
 
     def on(self, fleet: Any) -> Callable[..., Any]:
         """Return the method of this name of a fleet, such as a `Scheduler`."""
@@ -151,17 +154,18 @@ class BaseOperation(Generic[P, R]):
     def _by_route(self, arguments: Arguments) -> Sent:
         """Return what a call sends: names in the path, `in_query` or all else in the query, the rest in the body."""
         route = self.route
-        names = {name: str(value) for name, value in arguments.items() if f"{{{name}}}" in route.path}
+        names = {name: value for name, value in arguments.items() if f"{{{name}}}" in route.path}
         rest = {name: value for name, value in arguments.items() if name not in names and name != IF_MATCH}
-        in_query = route.in_query if route.body else tuple(rest)
+        in_query = {name: rest[name] for name in (route.in_query if route.body else rest)}
+        defaults = {name: one.default for name, one in self.signature.parameters.items()}
+        asked = {name: value for name, value in in_query.items() if value != defaults[name] or name == "limit"}
         body = None
         if route.body:
-            defaults = {name: one.default for name, one in self.signature.parameters.items()}
-            given = {name: value for name, value in rest.items() if name not in in_query and value != defaults[name]}
-            body = {route.aliases.get(name, name): json_value(value) for name, value in given.items()}
-            body = None if route.body_is_optional and not body else body
-        pairs = query(**{name: rest[name] for name in in_query})
-        return Sent(names, pairs, body, headers_of(arguments.get(IF_MATCH)), float(arguments.get("queue_timeout_s", 0)))
+            given = {name: value for name, value in rest.items() if name not in in_query}
+            if not route.body_is_optional or any(value != defaults[name] for name, value in given.items()):
+                body = {name: json_value(value) for name, value in given.items() if value is not None}
+        waits_s = float(arguments.get("queue_timeout_s", 0))
+        return Sent(names, pairs(asked), body, headers_of(arguments.get(IF_MATCH)), waits_s)
 
     def _described(self, method: Callable[..., Any]) -> Callable[..., Any]:
         described: Any = method
@@ -287,14 +291,19 @@ def listing(
 
 def query(**given: Any) -> tuple[tuple[str, str], ...]:
     """Return query parameters. None, '', 0, () and a flag that is not set are none."""
-    return tuple((name, one) for name, value in given.items() for one in _texts(value) if one)
+    return pairs({name: value for name, value in given.items() if value})
+
+
+def pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return query parameters, each as often as it has values."""
+    return tuple((name, one) for name, value in given.items() for one in _texts(value))
 
 
 def _texts(value: Any) -> Iterable[str]:
-    if value is None or value is False or value == 0:
+    if value is None:
         return ()
-    if value is True:
-        return ("true",)
+    if isinstance(value, bool):
+        return (str(value).lower(),)
     if isinstance(value, Mapping):
         return [f"{name}={amount}" for name, amount in value.items()]
     return (str(value),) if isinstance(value, str | int) else [str(one) for one in value]
@@ -322,8 +331,26 @@ def headers_of(if_match: IfMatch) -> dict[str, str]:
             return {"If-None-Match": "*"}
         case Existence.EXISTS:
             return {"If-Match": "*"}
+        case str():
+            return {"If-Match": f'"{if_match}"'}
         case tags:
             return {"If-Match": ", ".join(f'"{tag}"' for tag in tags)}
+
+
+def asks_tag(arguments: Arguments) -> Sent:
+    """Return the call that asks for the ETag of an object: its first argument names it, the others are parameters."""
+    (parameter, name), *others = arguments.items()
+    # A proxy that compresses a reply changes its tag.
+    return Sent({parameter: name}, query(**dict(others)), headers={"Accept-Encoding": "identity"})
+
+
+def tag_of(reply: Reply) -> str:
+    """Return the tag of an object. Raises StoreUnavailable if the reply has none."""
+    tag = reply.headers.get("ETag", "")
+    if not _TAG.fullmatch(tag):
+        found = f"the ETag {tag[:100]}" if tag else "no ETag"
+        raise StoreUnavailable(f"the reply has {found}: a proxy has changed it; turn off its compression")
+    return tag.strip('"')
 
 
 def read_record(kind: Any, text: bytes) -> Any:
@@ -333,5 +360,6 @@ def read_record(kind: Any, text: bytes) -> Any:
     return adapter(kind).validate_json(text, extra="ignore")
 
 
+_TAG = re.compile(r'"[^"]+"')
 _NAMED = {"hosts": "host", "claims": "claim id", "quotas": "project"}
 """What errors call the name of an object, where it has a term of its own."""

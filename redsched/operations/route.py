@@ -50,11 +50,10 @@ class Route:
     query: str = ""
     in_query: tuple[str, ...] = ()
     """The arguments in the query of a route that has a body too. Without a body, all are in the query."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """The names of members of the body that are not those of arguments."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     """Named examples of the body; by default the document shows that of its model."""
-    path_examples: Mapping[str, str] = field(default_factory=dict)
+    notes: str = ""
+    """What only callers of REST need to know, such as what a status means: it follows the text of the operation."""
     has_etag: bool = False
     """Whether the response has the ETag of an object."""
     conditions: tuple[str, ...] = ()

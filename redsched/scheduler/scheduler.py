@@ -324,7 +324,7 @@ class Scheduler:
         """
         from redsched.scheduler.observe.usage import usage
 
-        return await usage(self._cells, usage_by(",".join(values_of(by))), project)
+        return await usage(self._cells, usage_by(",".join(values_of(by) or (UsageBy.CLASS,))), project)
 
     async def capacity(
         self, by: "CapacityBy | None" = None, within: "Sequence[str] | None" = None

@@ -9,9 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from redsched import HostReport, Inventory, NotFound, NoValidHost, Request, StoreUnavailable, origin
+from redsched import (
+    Aggregate,
+    ClaimFilter,
+    HostReport,
+    Inventory,
+    NotFound,
+    NoValidHost,
+    Request,
+    StoreUnavailable,
+    origin,
+)
 from redsched.blocking import Scheduler
-from redsched.errors import InvalidRequest, OutcomeUnknown
+from redsched.errors import InvalidRequest, OutcomeUnknown, PreconditionFailed
 from tests.support.builders.cells import usual_settings
 from tests.support.waiting import patience_s, wait_until_sync
 
@@ -121,3 +131,23 @@ def test_a_forked_child_is_told_to_open_its_own(scheduler: Scheduler) -> None:
         assert "opened by another process" in told.read()
     assert os.waitpid(child, 0)[1] == 0
     assert scheduler.hosts.get("h1").name == "h1"
+
+
+def test_declared_objects_are_read_and_deleted(scheduler: Scheduler) -> None:
+    _, is_new = scheduler.aggregates.put(Aggregate("licensed", {}, frozenset({"h1"})))
+    tag = scheduler.aggregates.tag("licensed")
+    assert (is_new, scheduler.aggregates.get("licensed").hosts) == (True, ("h1",))
+    with pytest.raises(PreconditionFailed):
+        scheduler.aggregates.put(Aggregate("licensed"), if_match="0" * 40)
+    scheduler.aggregates.put(Aggregate("licensed"), if_match=tag)
+    assert [one.name for one in scheduler.aggregates.list()] == ["licensed"]
+    scheduler.aggregates.delete("licensed")
+    with pytest.raises(NotFound):
+        scheduler.aggregates.get("licensed")
+
+
+def test_a_bulk_call_does_a_page_at_once(scheduler: Scheduler) -> None:
+    scheduler.select(Request({"VCPU": 1}, count=3, project="web"))
+    page = scheduler.bulk.release(ClaimFilter(project="web"), limit=2)
+    assert (len(page.results), page.next is not None) == (2, True)
+    assert scheduler.hosts.get("h1").claims == 1

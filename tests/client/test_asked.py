@@ -7,15 +7,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from redsched.client import AsyncClient, Client
 from redsched.client.async_client import AsyncClaims
 from redsched.client.client import BlockingClaims
-from redsched.errors import InvalidRequest
+from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
+from redsched.model.conditions import EXISTS, IfMatch
+from redsched.model.filters import ClaimFilter, EventFilter
 from redsched.model.records.events import Event
+from redsched.operations.claims import Bulk, Claims
 from redsched.operations.fleet import Fleet
+from redsched.operations.hosts import Hosts
 from redsched.operations.operation import BaseOperation, Sent
 
 EVENTS_PAGE = Path(__file__).parents[2] / "docs" / "events.md"
@@ -93,3 +98,50 @@ def test_the_documented_fields_of_an_event_are_those_of_the_client() -> None:
     properties = {name for name, one in vars(Event).items() if isinstance(one, property)}
     shown = {one.name for one in fields(Event)} - {"facts"} | properties
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == shown
+
+
+def test_unowned_claims_are_asked_for_as_such() -> None:
+    """The owner '' is that of claims without one: left out, the filter would be for those of everybody."""
+    query = sent(Bulk.release, ClaimFilter(project="web", owner=("",))).query
+    assert query == (("project", "web"), ("owner", ""), ("limit", "1000"))
+
+
+def test_what_can_be_read_once_is_sent_with_each_page() -> None:
+    arguments = Claims.list.arguments(project=iter(["web", "ops"]))
+    assert Claims.list.sent(arguments).query == Claims.list.sent(arguments).query
+    assert ("project", "ops") in Claims.list.sent(arguments).query
+
+
+@pytest.mark.parametrize(
+    ("condition", "header"),
+    [("a", '"a"'), (("a", "b"), '"a", "b"'), (EXISTS, "*")],
+)
+def test_one_tag_or_several_are_a_condition(condition: IfMatch, header: str) -> None:
+    assert sent(Hosts.enable, "h1", if_match=condition).headers == {"If-Match": header}
+
+
+def test_a_value_is_sent_although_it_is_the_default() -> None:
+    """Defaults of an API may change with its release."""
+    assert sent(Claims.renew, "a", "1-a.1", 120).body == {"token": "1-a.1", "lease_s": 120}
+    assert sent(Hosts.disable, "h1").body is None
+    assert sent(Hosts.list, limit=0).query == (("limit", "0"),)
+
+
+async def test_a_reply_that_is_not_redscheds_is_an_error() -> None:
+    replies = {"/v1/claims/a": b"<html>", "/v1/events": b'{"events": [{}], "next": null}'}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=replies[request.url.path])
+
+    async with AsyncClient("http://localhost", transport=httpx.MockTransport(answer)) as client:
+        for call in (client.claims.release("a"), client.events.newest()):
+            with pytest.raises(RedschedError, match="not one that this release reads"):
+                await call
+
+
+async def test_a_filter_that_only_a_scheduler_has_is_refused() -> None:
+    async with AsyncClient("http://localhost") as client:
+        with pytest.raises(InvalidRequest, match="of_projects"):
+            await client.events.newest(wanted=EventFilter(of_projects=frozenset({"web"})))
+        with pytest.raises(TypeError):
+            await client.claims.release(None)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from tests.docs.play import play, problem
 from tests.docs.terminal import Ran, Stacks, redis_cli
 
 RUN = [page for page in PAGES if any(block.is_run for block in blocks(page.read_text()))]
-OTHER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "{toctree}"}
+OTHER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "nginx", "{toctree}"}
 """The other languages of fenced blocks."""
 
 

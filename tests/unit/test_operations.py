@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from redsched.api import operations
 from redsched.api.operations import model_of
+from redsched.operations.claims import Claims
 from redsched.operations.declared import Aggregates, Quotas, ServerGroups, SharedPools
 from redsched.operations.events import Events
 from redsched.operations.fleet import Fleet, RestFleet
@@ -33,6 +35,7 @@ async def test_a_scheduler_has_each_operation_with_its_parameters(clean_store: s
             own = inspect.signature(operation.on(scheduler)).parameters
             wanted = {name: one for name, one in operation.signature.parameters.items() if name not in OF_REST}
             assert [name for name in own if name in wanted] == list(wanted), operation.name
+            assert all(own[name].kind is not inspect.Parameter.POSITIONAL_ONLY for name in wanted), operation.name
             different = {name: own[name].default for name, one in wanted.items() if own[name].default != one.default}
             assert not different, operation.name
 
@@ -45,7 +48,7 @@ def test_a_route_reads_what_its_operation_takes(operation: BaseOperation[Any, An
         assert route.body
         return
     of_models = [model_of(name).model_fields for name in (route.query, route.body) if name]
-    fields = {route_name(operation, name): one for model in of_models for name, one in model.items()}
+    fields = {name: one for model in of_models for name, one in model.items()}
     in_path = {name for name in parameters if f"{{{name}}}" in route.path}
     is_filtered = "wanted" in parameters or operation is Events.list
     assert parameters.keys() - in_path - {IF_MATCH} - WHOLE <= fields.keys()
@@ -57,12 +60,14 @@ def test_a_route_reads_what_its_operation_takes(operation: BaseOperation[Any, An
             assert (one.get_default(call_default_factory=True) or None) == (default or None) or name == "by", name
 
 
-def route_name(operation: BaseOperation[Any, Any], name: str) -> str:
-    """Return the parameter of an operation that a field of a model is."""
-    return {**{alias: own for own, alias in operation.route.aliases.items()}}.get(name, name)
-
-
 def test_every_model_of_a_route_is_one() -> None:
     names = {name for one in BY_ROUTE.values() for name in (one.route.query, one.route.body) if name}
     assert all(isinstance(model_of(name), type) for name in names)
     assert issubclass(model_of("ClaimsQuery"), BaseModel)
+
+
+def test_a_route_with_a_restricted_role_needs_a_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would answer with what everybody's claims are."""
+    monkeypatch.delitem(operations._HANDLERS, Claims.list.route.key)
+    with pytest.raises(LookupError, match=r"claims\.list .*register a handler"):
+        operations.router(lambda _: True)

@@ -9,15 +9,10 @@ from pydantic import BaseModel
 from redsched.api.access.callers import caller_of
 from redsched.auth.caller import Caller
 from redsched.errors import InvalidRequest
-from redsched.model.validation import HOST_PATTERN, NAME_PATTERN
+from redsched.model.validation import HOST_PATTERN
 from redsched.scheduler import Scheduler
 
 HostName = Annotated[str, Path(pattern=HOST_PATTERN, examples=["h17"])]
-AggregateName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licensed"])]
-ServerGroupName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
-ProjectName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
-PoolName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licences"])]
-ClaimId = Annotated[str, Path(pattern=NAME_PATTERN, examples=["6f1c"])]
 
 
 def scheduler(request: Request) -> Scheduler:

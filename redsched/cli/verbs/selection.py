@@ -164,7 +164,7 @@ async def _explained(fleet: Fleet, request: Request, named: Sequence[str], every
             found = replace(found, checks=(*found.checks, *more.checks))
         return found
     found = more = await fleet.explain(request, limit=CHECKED_AT_ONCE)
-    while len(more.checks) == CHECKED_AT_ONCE and len(found.checks) < MAX_HOSTS:
+    while more.checks and len(found.checks) < MAX_HOSTS:
         more = await fleet.explain(request, limit=CHECKED_AT_ONCE, after=more.checks[-1].host)
         found = replace(found, checks=(*found.checks, *more.checks))
     return found

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator, with_config
 from typing_extensions import TypedDict
 
 from redsched.model.claims import Amounts
+from redsched.model.record import adapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,11 @@ class EventMembers(TypedDict):
 
 
 def _event(members: Any) -> Event:
-    given = dict(members)
-    head = (str(given.pop("id")), str(given.pop("cell")), int(given.pop("at_ms")), int(given.pop("seq")))
-    kind, slots = str(given.pop("kind")), given.pop("slots", {})
-    return Event(*head, kind, slots, {name: str(value) for name, value in given.items()})
+    """Return the event that JSON shows so. Raises ValueError."""
+    given = dict(adapter(EventMembers).validate_python(members))
+    head = {name: given.pop(name) for name in ("id", "cell", "at_ms", "seq", "kind")}
+    slots = given.pop("slots", {})
+    return Event(**head, slots=slots, facts={name: str(value) for name, value in given.items()})
 
 
 EventJson = Annotated[

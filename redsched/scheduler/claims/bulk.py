@@ -7,7 +7,6 @@ moved comes again, on a later page.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
@@ -20,9 +19,6 @@ from redsched.scheduler.claims.service import ClaimService
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
-
-if TYPE_CHECKING:
-    pass
 
 AT_ONCE = 32
 """The number of claims processed concurrently."""

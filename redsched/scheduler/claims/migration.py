@@ -92,7 +92,8 @@ class MigrationService:
             # STALE: another scheduler has placed the claim in the meantime.
             answer, end_reason = await self._abandon(cell, claim)
             if answer.outcome is Outcome.STALE:
-                return await self._read(cell, claim.claim_id)
+                placed = await self._read(cell, claim.claim_id)
+                return await _durable(cell, placed) if for_caller else placed
             if for_caller:
                 await self._end_for_caller(cell, claim, answer, end_reason)
             raise _error_though_ended(error, claim) from error

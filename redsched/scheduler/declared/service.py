@@ -54,7 +54,7 @@ class DeclaredService(ABC, Generic[View]):
             raise await self._not_found(name)
         return tag
 
-    async def get(self, name: str, /) -> View:
+    async def get(self, name: str) -> View:
         """Return an object. Raises NotFound, Settling."""
         return await self._get(await self._stored([name]), name)
 
@@ -80,7 +80,7 @@ class DeclaredService(ABC, Generic[View]):
         views = await self._views(stored, [name for name in page if self._is_in(stored, name)])
         return Page(tuple(views), page[-1] if len(names) > limit else None)
 
-    async def delete(self, name: str, /, force: bool = False, if_match: IfMatch = None) -> None:
+    async def delete(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
         """Delete an object; with `if_match`, only if it has one of these tags.
 
         Raises NotFound, Settling, PreconditionFailed, and, unless `force`, ClaimState while it is in use.

@@ -70,6 +70,8 @@ class EventService:
         self, claim_id: str, kind: OneOf = None, newest: bool = False, limit: int = 100, after: str = ""
     ) -> Page[Event]:
         """Return the events of a claim as `list` does; with `newest`, the latest ones. Raises as `list` does."""
+        if newest and after:
+            raise InvalidRequest("newest and after both set where the list starts: use one of them")
         wanted = EventFilter(claim=claim_id, kind=kind)
         return Page(await self.newest(limit, wanted)) if newest else await self.list(limit, after, wanted)
 

@@ -39,6 +39,10 @@ class QuotaService(DeclaredService[QuotaView]):
         """Return the quota of a project, and its usage. Raises NotFound, Settling."""
         return await super().get(project)
 
+    async def tag(self, project: str) -> str:
+        """Return the tag of a quota's declaration, for `if_match`. Raises NotFound, Settling."""
+        return await super().tag(project)
+
     async def delete(self, project: str, force: bool = False, if_match: IfMatch = None) -> None:
         """Delete the quota of a project, which then has no limits. `force` changes nothing: claims do not prevent it.
 

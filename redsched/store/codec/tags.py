@@ -37,7 +37,7 @@ def is_match(wanted: IfMatch, tag: str) -> bool:
     """Return whether an object with this tag may be written."""
     if wanted is None or isinstance(wanted, Existence):
         return wanted is not ABSENT
-    return tag in wanted
+    return tag in ((wanted,) if isinstance(wanted, str) else wanted)
 
 
 def as_argument(wanted: IfMatch) -> str:
@@ -46,4 +46,4 @@ def as_argument(wanted: IfMatch) -> str:
         return ""
     if isinstance(wanted, Existence):
         return wanted.value
-    return "".join(f" {tag}" for tag in wanted) or " "
+    return "".join(f" {tag}" for tag in ((wanted,) if isinstance(wanted, str) else wanted)) or " "

@@ -130,8 +130,8 @@ READS: Mapping[str, Callable[[Any, str], object]] = {
 """How to read the value of a key of each type."""
 
 
-PERIODIC = re.compile(r"\}:(schedulers|duty:\w+)$")
-"""Keys of a cell that schedulers write at their own times: who they are, and who does what for all."""
+PERIODIC = re.compile(r"\}:(schedulers|duty:\w+|decision:.*)$")
+"""Keys of a cell that schedulers write at their own times: who they are, who does what, how hosts were chosen."""
 
 
 async def everything(raw: Any) -> State:

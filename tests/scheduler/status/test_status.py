@@ -144,10 +144,15 @@ async def test_an_unsettled_cell_names_the_hosts_that_it_waits_for(watched: Watc
     assert await watched.kinds() == []
 
 
-async def test_a_wiped_cell_waits_for_hosts_that_nobody_knows(watched: Watched) -> None:
-    await watched.raw.delete(watched.store.keys.meta, watched.store.keys.hosts)
-    await watched.store.tick()
-    (problem,) = [one for one in (await watched.status()).problems if one.kind == "unsettled"]
+async def test_a_wiped_cell_waits_for_hosts_that_nobody_knows(clean_store: str) -> None:
+    """No scheduler runs that would remember the hosts from before the wipe."""
+    async with opened(clean_store):
+        pass
+    async with Scheduler.connect(clean_store, QUIET, on_demand=True) as scheduler, raw_client(clean_store) as raw:
+        store = scheduler._cells.named("c1").store
+        await raw.delete(store.keys.meta, store.keys.hosts)
+        await store.tick()
+        (problem,) = [one for one in (await scheduler.status()).problems if one.kind == "unsettled"]
     assert "not known after a wipe" in problem.detail
     assert problem.commands == ()
 

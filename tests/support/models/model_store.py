@@ -11,6 +11,8 @@ from redsched.model import HostReport
 
 Amounts = Mapping[str, int]
 TAKEN_UP = ("starting", "active", "ending")
+ENDINGS = ("gone", "fail", "fail_by_host")
+"""What a host that was written off may still say about a claim."""
 
 
 @dataclass
@@ -161,7 +163,8 @@ class ModelCell:
     def say(self, verb: str, claim_id: str, host: str, token: str | None) -> str:
         """Execute a verb, and return its outcome. `token` None: any.
 
-        A release is about the claim, wherever it is and whether or not its host has attested.
+        A release is about the claim, wherever it is and whether or not its host has attested. Until it has attested, a
+        host that was written off may only end its claims.
         """
         there = self.hosts.get(host)
         claim = self.claims.get(claim_id)
@@ -180,6 +183,8 @@ class ModelCell:
             return "UNKNOWN"
         if claim.host != host or token not in (None, claim.token):
             return "STALE"
+        if verb not in ENDINGS and claim.state != "ended" and there is not None and not there.attested:
+            return "NOT_ATTESTED"
         outcome: str = getattr(self, f"_{verb}")(claim)
         return outcome
 

@@ -116,6 +116,15 @@ def stands_with_others(claim_id: str) -> bool:
     return kind is not None and kind.places > 1
 
 
+def placed_with(claim_id: str) -> tuple[str, ...]:
+    """Return the ids of the request to which an id belongs, the id itself first."""
+    if not stands_with_others(claim_id):
+        return (claim_id,)
+    base = claim_id.rsplit("-", 1)[0]
+    everyone = (f"{base}-{place}" for place in range(KINDS[kind_of(claim_id)].places))
+    return claim_id, *(one for one in everyone if one != claim_id)
+
+
 def is_made(ids: Sequence[str]) -> bool:
     """Return whether a request of this name leaves its ids to the server."""
     return KINDS[kind_of(ids[0])].is_made

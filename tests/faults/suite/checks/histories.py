@@ -7,6 +7,7 @@ from redsched.errors import RedschedError
 from redsched.model.filters import EventFilter
 from redsched.model.records.events import Event
 from redsched.scheduler import Scheduler
+from tests.faults.suite.callers import traffic
 from tests.faults.suite.callers.operator import Operator
 from tests.faults.suite.checks.ledger import Ledger
 from tests.faults.suite.reporting.reports import at, claim_in
@@ -17,7 +18,10 @@ _SHOWN = ("host", "state", "end_reason", "reason", "token")
 
 
 async def with_histories(problems: Sequence[str], ledger: Ledger, operator: Operator) -> list[str]:
-    """Return complaints, each with the events of the first claim that it names, as far as the store has them."""
+    """Return complaints, each with the events of the first claim that it names and of those placed with it.
+
+    Only as far as the store has them.
+    """
     claims = {problem: claim_in(problem, ledger) for problem in problems}
     if not any(claims.values()):
         return list(problems)
@@ -31,9 +35,14 @@ async def with_histories(problems: Sequence[str], ledger: Ledger, operator: Oper
 async def _with_history(scheduler: Scheduler, problem: str, claim: str | None) -> str:
     if claim is None:
         return problem
+    told = [await _events_of(scheduler, one) for one in traffic.placed_with(claim)]
+    return f"{problem} [{'] ['.join(told)}]"
+
+
+async def _events_of(scheduler: Scheduler, claim: str) -> str:
     newest = await scheduler.events.newest(MAX_EVENTS, EventFilter(claim=claim))
     events = sorted(newest, key=lambda event: event.at_ms)
-    return f"{problem} [events of {claim}: {'; '.join(map(_text, events))}]"
+    return f"events of {claim}: {'; '.join(map(_text, events))}"
 
 
 def _text(event: Event) -> str:

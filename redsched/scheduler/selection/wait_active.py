@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from redsched import aio, logs
-from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
+from redsched.errors import NotConfirmed, NotDurable, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell, Cells
@@ -144,7 +144,7 @@ class ActiveWaiter:
                     end_reason=undoing.end_reason,
                     reason=undoing.reason,
                 )
-            except StoreUnavailable:
+            except (StoreUnavailable, OutcomeUnknown, NotDurable):  # a release can be repeated
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             if answer.outcome is Outcome.ACTIVE:

@@ -11,7 +11,7 @@ import pytest
 
 from redsched.agent.run import run
 from redsched.aio import end
-from redsched.errors import NotConfirmed
+from redsched.errors import NotConfirmed, NotDurable, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
 from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
@@ -118,6 +118,35 @@ async def test_what_no_host_confirms_is_undone(clean_store: str) -> None:
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
         with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s") as refused:
             await scheduler.select(Request({"VCPU": 4}, until="active", confirm_timeout_s=1))
+        [claim_id] = refused.value.facts["claim_ids"]
+        assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
+        assert await free(store, "h0")
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown, NotDurable, StoreUnavailable])
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_an_undo_without_a_reply_is_repeated(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, error: type[RedschedError], is_done: bool
+) -> None:
+    """Whether or not the store has executed it; otherwise the caller would not learn the ids of its claims."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+        release, errors = store.claims.release, [error("release was sent to the store and no reply came")]
+
+        async def unanswered(*of: Any, **more: Any) -> ScriptResult:
+            if is_done or not errors:
+                answer = await release(*of, **more)
+            if errors:
+                raise errors.pop()
+            return answer
+
+        async def too_late(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
+            return not_confirmed(hosts)
+
+        monkeypatch.setattr(store.claims, "release", unanswered)
+        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", too_late)
+        with pytest.raises(NotConfirmed) as refused:
+            await scheduler.select(ACTIVE)
+        assert not errors
         [claim_id] = refused.value.facts["claim_ids"]
         assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
         assert await free(store, "h0")

@@ -18,6 +18,8 @@ import redsched.scheduler.background.sweeper
 import redsched.scheduler.claims.bulk
 import redsched.scheduler.claims.migration
 import redsched.scheduler.claims.service
+import redsched.scheduler.decide_apart.jobs
+import redsched.scheduler.decide_apart.planner
 import redsched.scheduler.declared.service
 import redsched.scheduler.hosts.drain
 import redsched.scheduler.hosts.service
@@ -25,8 +27,6 @@ import redsched.scheduler.observe.change_log
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage
-import redsched.scheduler.planning.jobs
-import redsched.scheduler.planning.planner
 import redsched.scheduler.plans.running
 import redsched.scheduler.plans.service
 import redsched.scheduler.quotas.service

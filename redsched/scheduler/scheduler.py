@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from redsched.scheduler.backup.import_ import Imported
     from redsched.scheduler.claims.bulk import BulkService
     from redsched.scheduler.claims.service import ClaimService
+    from redsched.scheduler.decide_apart.planner import Planner
     from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
-    from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -199,7 +199,7 @@ class Scheduler:
         leaves no host, TooHard.
         """
         from redsched.decide.work_limit import TooMuchWork
-        from redsched.scheduler.planning.limits import too_hard
+        from redsched.scheduler.decide_apart.limits import too_hard
 
         limits, further = self._components.limits, await self.host_names(limit, after) if limit else ()
         hosts = tuple(dict.fromkeys((*values_of(hosts), *further)))
@@ -256,7 +256,7 @@ class Scheduler:
         if planner is None:
             found = await in_slices(within(limit, cell.decider.explain_steps(request, *hosts)))
         else:
-            from redsched.scheduler.planning.jobs import explained_apart
+            from redsched.scheduler.decide_apart.jobs import explained_apart
 
             found = await explained_apart(planner, cell, request, hosts)
         return await with_claims(cell, request, found, limit)
@@ -443,6 +443,6 @@ class Scheduler:
 
 
 def _planner(settings: Settings) -> "Planner | None":
-    from redsched.scheduler.planning.planner import planner
+    from redsched.scheduler.decide_apart.planner import planner
 
     return planner(settings.plan_limit_s)

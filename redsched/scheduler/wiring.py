@@ -26,7 +26,7 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.request_cache import RequestCache
-from redsched.scheduler.planning.limits import DecisionLimits
+from redsched.scheduler.decide_apart.limits import DecisionLimits
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from redsched.scheduler.claims.migration import MigrationService
     from redsched.scheduler.claims.replacements import ReplacementPlacer
     from redsched.scheduler.claims.service import ClaimService
+    from redsched.scheduler.decide_apart.planner import Planner
     from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
     from redsched.scheduler.hosts.drain import DrainWorker
     from redsched.scheduler.hosts.drain_group import GroupDrain
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.observe.events import EventService
-    from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from redsched import aio
-from redsched.scheduler.planning.planner import Planner
+from redsched.scheduler.decide_apart.planner import Planner
 from redsched.schema.requests.plans import MAX_NEW_HOSTS, AddingBody
 from tests.api.parts import NEED, check_problem, held, put_host, select
 

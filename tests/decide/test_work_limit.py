@@ -12,7 +12,7 @@ from redsched.decide import Decider, work_limit
 from redsched.decide.steps import Steps, finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.model import GangMember, Group, Relation, RelationType, Request
-from redsched.scheduler.planning.limits import DecisionLimits
+from redsched.scheduler.decide_apart.limits import DecisionLimits
 from redsched.settings import Settings
 
 pytestmark = pytest.mark.heavy

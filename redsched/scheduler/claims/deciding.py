@@ -12,7 +12,7 @@ from redsched.errors import RedschedError
 from redsched.model import Claim, Request
 from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell, wait_text
-from redsched.scheduler.planning.limits import background_limit, too_hard
+from redsched.scheduler.decide_apart.limits import background_limit, too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal
 
 T = TypeVar("T")

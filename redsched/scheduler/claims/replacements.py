@@ -32,8 +32,8 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.deciding import decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
 from redsched.scheduler.claims.single_request import elsewhere, single_claim_request
+from redsched.scheduler.decide_apart.limits import background_limit
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
-from redsched.scheduler.planning.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.scheduler.selection.claim_call import ANY_RESERVATION, replacement_call

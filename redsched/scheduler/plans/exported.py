@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.loading import load, private_settings
-from redsched.scheduler.planning.planner import Planner
+from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.plans.service import PlanService
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings

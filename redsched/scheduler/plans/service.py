@@ -15,8 +15,8 @@ from redsched.model.records.plans import AddingPlan, Aim, Applied, CapacityPlan,
 from redsched.model.validation import check_topology
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
-from redsched.scheduler.planning.planner import Planner
+from redsched.scheduler.decide_apart.limits import TOTAL_S, DecisionLimits
+from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.live import MAX_CLAIMS, MAX_LEAVING, Known, read_known
 from redsched.scheduler.plans.merging import merged_adding, merged_capacity, merged_leaving, merged_rebalancing

@@ -9,8 +9,8 @@ from collections.abc import Hashable
 
 from redsched import aio
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.planning.jobs import decided_apart
-from redsched.scheduler.planning.limits import DecisionLimits
+from redsched.scheduler.decide_apart.jobs import decided_apart
+from redsched.scheduler.decide_apart.limits import DecisionLimits
 from redsched.scheduler.selection.attempt import Proposal, SchedulingAttempt
 from redsched.scheduler.selection.refusal import FoundRefusal
 

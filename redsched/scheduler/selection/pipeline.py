@@ -27,7 +27,7 @@ from redsched.model import ReasonCount, Request
 from redsched.model.records.selections import Selections
 from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells, wait_text
-from redsched.scheduler.planning.limits import DecisionLimits, too_hard
+from redsched.scheduler.decide_apart.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.results import ClaimCost

@@ -24,7 +24,7 @@ from redsched.model import Claim
 from redsched.model.validation import SHARED_POOL
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.planning.limits import background_limit
+from redsched.scheduler.decide_apart.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.quotas.usage import quota_usage
 from redsched.scheduler.selection.attempt import SchedulingAttempt

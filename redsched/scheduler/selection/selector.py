@@ -19,7 +19,7 @@ from redsched import aio
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Request
 from redsched.model.records.selections import Selections
-from redsched.scheduler.planning.limits import DecisionLimits
+from redsched.scheduler.decide_apart.limits import DecisionLimits
 from redsched.scheduler.results import Effort
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.pipeline import SelectionPipeline

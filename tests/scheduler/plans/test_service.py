@@ -12,7 +12,7 @@ from redsched.errors import InvalidRequest, NotFound, PlannerBusy, TooHard
 from redsched.model import GangMember, Hints, HostReport, Inventory, Relation, RelationType, Request
 from redsched.model.records.plans import Aim, CapacityPlan, RebalancePlan
 from redsched.scheduler import Scheduler
-from redsched.scheduler.planning.planner import MAX_WAITING
+from redsched.scheduler.decide_apart.planner import MAX_WAITING
 from redsched.scheduler.plans import live, service
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.questions import is_cut, is_late

@@ -13,11 +13,11 @@ from redsched.errors import RedschedError, TooHard
 from redsched.model import Request
 from redsched.model.records.explanations import Explanation
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.planning.limits import too_hard
+from redsched.scheduler.decide_apart.limits import too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal
 
 if TYPE_CHECKING:
-    from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.decide_apart.planner import Planner
 
 
 @dataclass(frozen=True, slots=True)

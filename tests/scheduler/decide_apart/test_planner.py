@@ -15,8 +15,8 @@ from redsched.errors import NoValidHost, PlannerBusy, TooHard, Unavailable
 from redsched.model import GangMember, HostReport, Inventory, Pool, Request
 from redsched.origin import Origin
 from redsched.scheduler import Scheduler
-from redsched.scheduler.planning import limits, planner
-from redsched.scheduler.planning.planner import Forked, Planner
+from redsched.scheduler.decide_apart import limits, planner
+from redsched.scheduler.decide_apart.planner import Forked, Planner
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all
 from tests.support.waiting import wait_until

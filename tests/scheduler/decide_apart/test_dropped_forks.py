@@ -11,7 +11,7 @@ import redis
 from redsched.errors import Unavailable
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.planning.planner import Forked, Planner
+from redsched.scheduler.decide_apart.planner import Forked, Planner
 from redsched.settings import Settings
 from tests.support.builders.cells import usual_settings
 from tests.support.waiting import wait_until

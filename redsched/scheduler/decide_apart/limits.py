@@ -8,7 +8,7 @@ from redsched.model import Request
 
 if TYPE_CHECKING:
     from redsched.decide.work_limit import TooMuchWork, WorkLimit
-    from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.decide_apart.planner import Planner
 
 STRETCH_S = 0.04
 """How long one decision holds the event loop at most. What surrounds it takes a few milliseconds."""

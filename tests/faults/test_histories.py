@@ -1,4 +1,4 @@
-"""The problems that the fault suite reports include the events of the claim that they name."""
+"""The problems that the fault suite reports include what was said of the claim that they name, and its events."""
 
 from collections import Counter
 
@@ -22,10 +22,17 @@ async def test_a_complaint_tells_the_events_of_the_claim_that_it_names(clean_sto
         await scheduler.claims.release("mine")
         await Recorder(scheduler._cells.named("c1").store, SETTINGS).record()
     ledger = Ledger()
+    ledger.hear("s1", "moving", {"id": "mine"})
+    ledger.hear("s1", "trouble", {"id": "mine", "error": "OutcomeUnknown"})
     ledger.last["mine"] = Answer("s1", "placed", 0)
     operator = Operator(clean_store, SETTINGS, ledger, dict)
     about, other = await with_histories(["claim mine is lost", "the watcher is blind"], ledger, operator)
     assert other == "the watcher is blind"
-    assert about.startswith("claim mine is lost [events of mine: ")
-    kinds = Counter(event.split()[1] for event in about.removesuffix("]").partition("mine: ")[2].split("; "))
+    said, _, events = about.partition("] [events of mine: ")
+    assert said.startswith("claim mine is lost [said of mine: ")
+    assert [told.split(maxsplit=1)[1] for told in said.partition(" mine: ")[2].split("; ")] == [
+        "s1 moving",
+        "s1 trouble OutcomeUnknown",
+    ]
+    kinds = Counter(event.split()[1] for event in events.removesuffix("]").split("; "))
     assert kinds == {"claimed": 1, "released": 1}

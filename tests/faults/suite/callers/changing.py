@@ -44,13 +44,15 @@ class Changing:
         try:
             token = (await self._claims.get(claim_id)).token
             if traffic.kind_of(claim_id) in traffic.RESIZED and self._rng.random() < RESIZE:
+                say("resizing", id=claim_id)
                 await self._claims.resize(claim_id, token, {"VCPU": self._rng.choice((1, 2))})
             else:
+                say("moving", id=claim_id)
                 await self._claims.move(claim_id, token)
-        except (*REFUSED, NotFound):
-            say("looked")
+        except (*REFUSED, NotFound) as error:
+            say("looked", id=claim_id, error=type(error).__name__)
         except Unavailable as error:
-            say("trouble", error=type(error).__name__)
+            say("trouble", id=claim_id, error=type(error).__name__)
         else:
             say("changed", id=claim_id)
         return Left.HELD

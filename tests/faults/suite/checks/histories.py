@@ -18,25 +18,32 @@ _SHOWN = ("host", "state", "end_reason", "reason", "token")
 
 
 async def with_histories(problems: Sequence[str], ledger: Ledger, operator: Operator) -> list[str]:
-    """Return complaints, each with the events of the first claim that it names and of those placed with it.
+    """Return complaints, each with what was said of the first claim that it names and of those placed with it.
 
-    Only as far as the store has them.
+    That is what their callers said and were answered, and their events, as far as the store has them.
     """
     claims = {problem: claim_in(problem, ledger) for problem in problems}
     if not any(claims.values()):
         return list(problems)
     try:
         async with asyncio.timeout(WITHIN_S), Scheduler.connect(operator.url, operator.settings) as scheduler:
-            return [await _with_history(scheduler, problem, claim) for problem, claim in claims.items()]
+            return [await _with_history(scheduler, problem, claim, ledger) for problem, claim in claims.items()]
     except (RedschedError, TimeoutError) as error:
         return [f"{problem} [no events: {error}]" for problem in problems]
 
 
-async def _with_history(scheduler: Scheduler, problem: str, claim: str | None) -> str:
+async def _with_history(scheduler: Scheduler, problem: str, claim: str | None, ledger: Ledger) -> str:
     if claim is None:
         return problem
-    told = [await _events_of(scheduler, one) for one in traffic.placed_with(claim)]
+    together = traffic.placed_with(claim)
+    told = [_said_of(one, ledger) for one in together] + [await _events_of(scheduler, one) for one in together]
     return f"{problem} [{'] ['.join(told)}]"
+
+
+def _said_of(claim: str, ledger: Ledger) -> str:
+    return (
+        f"said of {claim}: {'; '.join(f'{at(one.at_ms)} {one.who} {one.what}' for one in ledger.said.get(claim, ()))}"
+    )
 
 
 async def _events_of(scheduler: Scheduler, claim: str) -> str:

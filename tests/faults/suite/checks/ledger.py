@@ -77,6 +77,8 @@ class Ledger:
     refused: set[str] = field(default_factory=set)
     last: dict[str, Answer] = field(default_factory=dict)
     """The last answer about each id."""
+    said: dict[str, list[Answer]] = field(default_factory=dict)
+    """All that callers said about each id: the calls as well as the answers."""
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number that each owner has used in its own ids."""
     levels: dict[str, Levels] = field(default_factory=dict)
@@ -97,8 +99,7 @@ class Ledger:
     def hear(self, who: str, said: str, words: Mapping[str, Any]) -> None:
         """Record a message of a scheduler process."""
         self.words[said] += 1
-        if said in ANSWERS:
-            self._note(who, said, words)
+        self._note(who, said, words)
         match said:
             case "asked":
                 self.asked[tuple(words["ids"])] = who
@@ -150,13 +151,16 @@ class Ledger:
             self.level(until).acknowledged += 1
 
     def _note(self, who: str, said: str, words: Mapping[str, Any]) -> None:
-        """Record the answer for each id that it is about."""
+        """Record a message for each id that it is about."""
         hosts = words.get("hosts", [words.get("host")])
         ids = words.get("ids", [words["id"]] if "id" in words else [])
         for number, claim_id in enumerate(ids):
             host = hosts[number] if number < len(hosts) else None
-            what = " ".join(filter(None, (said, words.get("how") or words.get("end_reason"), host and f"on {host}")))
-            self.last[claim_id] = Answer(who, what, _at_ms(words))
+            how = words.get("how") or words.get("end_reason") or words.get("error")
+            message = Answer(who, " ".join(filter(None, (said, how, host and f"on {host}"))), _at_ms(words))
+            self.said.setdefault(claim_id, []).append(message)
+            if said in ANSWERS:
+                self.last[claim_id] = message
 
     def silence(self, who: str) -> None:
         """Record that a process was killed: it will not repeat its releases."""

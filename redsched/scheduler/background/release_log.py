@@ -34,6 +34,7 @@ class _Closed:
     """A closed claim: the token up to which it was closed, why, and the epoch and time of the last acknowledgement.
 
     Without a token, it is an id that was generated for a call but never returned: any claim with it is unwanted.
+    Without an epoch, it has yet to be closed in the present one.
     """
 
     claim_id: str
@@ -65,11 +66,14 @@ class ReleaseLog:
         """Remember that a claim was closed by release.lua or void.lua, whose reply is `answer`."""
         self._keep(_Closed(claim_id, answer.facts[0], end_reason, how, answer.epoch, aio.now_s()))
 
-    def abandon(self, claim_ids: Iterable[str]) -> None:
-        """Note generated ids that a call does not return, for replays to release: a copy of it may have made claims."""
+    def abandon(self, claim_ids: Iterable[str], token: str = "") -> None:
+        """Have claims closed that the store does not know, but that a host may restore or a copy of a call may make.
+
+        `token`: up to which they are closed; '' for generated ids that no call returns, to close whatever has them.
+        """
         now_s = aio.now_s()
         for claim_id in claim_ids:
-            self._keep(_Closed(claim_id, "", EndReason.RELEASED, ReleaseMode.ASK, "", now_s))
+            self._keep(_Closed(claim_id, token, EndReason.RELEASED, ReleaseMode.ASK, "", now_s))
 
     def _keep(self, one: _Closed) -> None:
         earlier = self._closed.pop(one.claim_id, None)

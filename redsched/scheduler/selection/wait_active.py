@@ -7,7 +7,7 @@ learn about them; claims that another call with the same ids has returned are ke
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode
+from redsched.store.codec.results import ReleaseMode, ScriptResult
 
 AGAIN_AFTER_S = 0.2
 LEASE_NOTICED_S = 5.0
@@ -102,39 +102,58 @@ class ActiveWaiter:
         hosts = {one.claim_id: one.host for one in now.values()}
         timeout_s = request.confirm_timeout_s
         missing = await self._confirmations[cell.name].wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
-        if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
+        if missing and await self._undone(cell, now, _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise _not_confirmed(now, missing)
         # Claims may have moved, or failed on their first hosts and been placed again.
         return await _present(cell, now)
 
     async def _undo(self, placing: Awaitable[Selections], call_id: str) -> None:
+        """Release what was claimed for a caller who went away, active or not."""
         try:
             found = await placing
-            if found.fresh and found.selections:
-                cell = self._cells.named(found.selections[0].cell)
-                undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", call_id)
-                await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
-        except RedschedError as error:
-            log.warning("undo failed", problem=error.detail, facts=dict(error.facts))
+        except RedschedError:
+            return
+        if not found.fresh or not found.selections:
+            return
+        cell = self._cells.named(found.selections[0].cell)
+        undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", call_id)
+        for claim in _claims(cell, found).values():
+            try:
+                answer = await self._give_back(cell, claim, ReleaseMode.ASK, undoing)
+            except RedschedError as error:
+                log.warning("undo failed", problem=error.detail, facts=dict(error.facts))
+            else:
+                _remember(cell, claim.claim_id, answer, undoing)
 
-    async def _undone(
-        self, cell: Cell, claims: Collection[Claim], undoing: _Undoing, although_active: bool = False
-    ) -> bool:
-        """Release the claims. Returns False if all have become active, in which case they are kept."""
-        active = [one for one in claims if not await self._give_back(cell, one, ReleaseMode.UNLESS_ACTIVE, undoing)]
-        if len(active) == len(claims) and not although_active:
-            return False
-        for one in active:
-            await self._give_back(cell, one, ReleaseMode.ASK, undoing)
+    async def _undone(self, cell: Cell, claims: Mapping[str, Claim], undoing: _Undoing) -> bool:
+        """Release the claims. Returns False if all have become active, in which case they are kept.
+
+        Raises OutcomeUnknown, with the ids of all claims.
+        """
+        answers = dict[str, ScriptResult]()
+        try:
+            for claim_id, claim in claims.items():
+                answers[claim_id] = await self._give_back(cell, claim, ReleaseMode.UNLESS_ACTIVE, undoing)
+            active = [claim_id for claim_id, answer in answers.items() if answer.outcome is Outcome.ACTIVE]
+            if len(active) == len(claims):
+                return False
+            for claim_id in active:
+                answers[claim_id] = await self._give_back(cell, claims[claim_id], ReleaseMode.ASK, undoing)
+        except OutcomeUnknown as error:
+            raise OutcomeUnknown(error.detail, {"claim_ids": list(claims)}) from error
+        # Only ends that the caller learns of may be repeated: one who gets an error may send the ids again, and be
+        # answered with claims that hosts have restored.
+        for claim_id, answer in answers.items():
+            _remember(cell, claim_id, answer, undoing)
         return True
 
-    async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> bool:
-        """Release a claim, retrying until its host has attested. Returns False if it is active, and therefore kept."""
-        claim_id, until = claim.claim_id, aio.now_s() + UNDONE_WITHIN_S
+    async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> ScriptResult:
+        """Release a claim, retrying while that cannot be known to be done. Returns the reply. Raises OutcomeUnknown."""
+        until = aio.now_s() + UNDONE_WITHIN_S
+        objects = counting_objects(claim.server_group, claim.slots, claim.gang, claim.project)
         while aio.now_s() < until:
             try:
-                objects = counting_objects(claim.server_group, claim.slots, claim.gang, claim.project)
-                answer = await cell.store.claims.release(
+                return await cell.store.claims.release(
                     claim.host,
                     claim.claim_id,
                     "",
@@ -146,21 +165,18 @@ class ActiveWaiter:
                 )
             except (StoreUnavailable, OutcomeUnknown, NotDurable):  # a release can be repeated
                 await asyncio.sleep(AGAIN_AFTER_S)
-                continue
-            if answer.outcome is Outcome.ACTIVE:
-                return False
-            if answer.outcome is Outcome.STALE and undoing.call_id:
-                return True
-            if answer.outcome is Outcome.UNKNOWN:
-                # Its host may still restore it, so have it closed in this epoch too.
-                cell.released.abandon([claim.claim_id])
-            elif answer.facts and answer.facts[0]:
-                cell.released.note(claim.claim_id, answer, undoing.end_reason)
-            return True
         raise OutcomeUnknown(
-            f"claim {claim_id} was not confirmed in time and could not be undone either: read it, or release it",
-            {"claim_ids": [claim_id]},
+            f"claim {claim.claim_id} was not confirmed in time and could not be undone either: read it, or release it"
         )
+
+
+def _remember(cell: Cell, claim_id: str, answer: ScriptResult, undoing: _Undoing) -> None:
+    """Note a release, for epochs whose store may have lost it."""
+    if answer.outcome is Outcome.UNKNOWN:
+        # Its host may still restore it, so it is closed in this epoch too, up to now: its caller may send the id again.
+        cell.released.abandon([claim_id], answer.facts[0])
+    elif answer.outcome is not Outcome.STALE and answer.facts[0]:
+        cell.released.note(claim_id, answer, undoing.end_reason)
 
 
 async def _ready(found: Selections) -> Selections:

@@ -20,6 +20,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim, ScriptResult
+from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.fleets.hosts import PlainHost, fleet, speak_all
@@ -150,6 +151,53 @@ async def test_an_undo_without_a_reply_is_repeated(
         [claim_id] = refused.value.facts["claim_ids"]
         assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
         assert await free(store, "h0")
+
+
+@pytest.fixture
+def second_undo_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the undo of the second claim that is released fail for longer than it is retried. Returns what was asked."""
+    asked, release = list[str](), ClaimCommands.release
+
+    async def refused(self: ClaimCommands, host: str, claim_id: str, *more: Any, **named: Any) -> ScriptResult:
+        if claim_id not in asked:
+            asked.append(claim_id)
+        if asked.index(claim_id) == 1:
+            raise StoreUnavailable("the primary is gone")
+        return await release(self, host, claim_id, *more, **named)
+
+    monkeypatch.setattr(ClaimCommands, "release", refused)
+    monkeypatch.setattr("redsched.scheduler.selection.wait_active.UNDONE_WITHIN_S", 0.5)
+    return asked
+
+
+async def test_a_gang_that_could_not_be_undone_is_named_whole_and_its_undo_is_not_repeated(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, second_undo_fails: list[str]
+) -> None:
+    """Its caller may send the ids again, and be answered with what the store had lost and its host has restored."""
+    asked = replace(ACTIVE, count=3, claim_ids=("a", "b", "c"))
+    async with at_work(clean_store, 6) as work:
+
+        async def too_late(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
+            return not_confirmed(hosts)
+
+        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", too_late)
+        with pytest.raises(OutcomeUnknown, match="claim b was not confirmed") as unknown:
+            await work.scheduler.select(asked)
+        assert unknown.value.facts == {"claim_ids": ["a", "b", "c"]}
+        assert second_undo_fails == ["a", "b"]
+        assert len(work.scheduler._cells.named("c1").released) == 0
+
+
+async def test_the_undo_of_one_claim_that_fails_does_not_keep_the_others_of_who_went_away(
+    clean_store: str, second_undo_fails: list[str]
+) -> None:
+    async with at_work(clean_store, 6) as work:
+        task = asyncio.create_task(work.scheduler.select(replace(ACTIVE, count=3, claim_ids=("a", "b", "c"))))
+        await waits(work.scheduler, 3)
+        await end(task)
+        await work.scheduler._selector._until_active.stop()
+        assert second_undo_fails == ["a", "b", "c"]
+        assert await work.held() == {"h0": ["b"]}
 
 
 async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
@@ -372,6 +420,36 @@ async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brou
         await work.sweep()
         await work.hosts[0].speak()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDING
+
+
+async def test_what_is_sent_again_after_the_store_has_lost_it_is_kept(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call fails. The second one, with the same id, makes a later claim, which no repeated undo ends."""
+    asked = replace(ACTIVE, claim_ids=("mine",))
+    async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
+
+        async def lost(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
+            await raw.flushall()
+            await work.store.init()
+            await work.hosts[0].speak()
+            return not_confirmed(hosts)
+
+        with monkeypatch.context() as losing:
+            losing.setattr(work.scheduler._tasks["c1"].confirmations, "wait", lost)
+            with pytest.raises(NotConfirmed):
+                await work.scheduler.select(asked)
+        task, _ = await waited_for(work, asked)
+        await work.work()
+        async with asyncio.timeout(patience_s(30)):
+            [found] = (await task).selections
+        for _ in range(2):
+            await work.sweep()
+            await new_epoch(work.store)
+            await work.hosts[0].speak()
+        await work.sweep()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
+        assert await work.held() == {found.host: ["mine"]}
 
 
 async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(

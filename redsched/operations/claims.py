@@ -10,7 +10,18 @@ from redsched.model.filters import ClaimFilter
 from redsched.model.records.bulk import BulkPage
 from redsched.model.records.pages import Page
 from redsched.model.records.service import Ending
-from redsched.operations.operation import Arguments, Mode, Part, Reply, Sent, listing, operation, query, read_record
+from redsched.operations.operation import (
+    Arguments,
+    Mode,
+    Part,
+    Reply,
+    Sent,
+    listing,
+    operation,
+    pairs,
+    query,
+    read_record,
+)
 from redsched.operations.route import OF_PLACING, OF_VERB, Route
 from redsched.schema.pages import CLAIMS
 
@@ -52,7 +63,8 @@ def _bulk(word: str, method: str, path: str, model: str, *, may_end: bool = Fals
 def _filtered(arguments: Arguments) -> Sent:
     """Return a bulk call: its filter is parameters like the others."""
     (_, wanted), *rest = arguments.items()  # the filter is the first
-    return Sent(query=query(**wanted.given, **dict(rest)))
+    given = {name: value for name, value in rest if value or name == "lease_s"}  # 0 s is refused, not left out
+    return Sent(query=(*query(**wanted.given), *pairs(given)))
 
 
 def _is_over(reply: Reply) -> bool:

@@ -106,6 +106,12 @@ def test_unowned_claims_are_asked_for_as_such() -> None:
     assert query == (("project", "web"), ("owner", ""), ("limit", "1000"))
 
 
+def test_a_lease_of_no_time_is_sent_and_refused_for_that() -> None:
+    """Left out, it would be refused as a field that is missing."""
+    arguments = Bulk.renew.arguments(ClaimFilter(project="web"), 0)
+    assert ("lease_s", "0") in Bulk.renew.sent(arguments).query
+
+
 def test_what_can_be_read_once_is_sent_with_each_page() -> None:
     arguments = Claims.list.arguments(project=iter(["web", "ops"]))
     assert Claims.list.sent(arguments).query == Claims.list.sent(arguments).query

@@ -27,6 +27,7 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.filters import ClaimFilter
 from redsched.model.records.changes import Change
 from redsched.model.records.service import About
 from redsched.settings import Settings
@@ -229,6 +230,13 @@ async def test_refusals_are_the_errors_of_the_library(served: str) -> None:
             await client.select(Request({"VCPU": 2}, claim_ids=("a",)))
         with pytest.raises(StaleToken):
             await client.claims.confirm("a", "1-a.1")
+
+
+async def test_a_lease_of_no_time_is_refused_for_its_value(served: str) -> None:
+    """Not as a field that is missing."""
+    async with AsyncClient(served) as client:
+        with pytest.raises(InvalidRequest, match=r"lease_s.*greater than or equal to 1"):
+            await client.bulk.renew(ClaimFilter(project="web"), 0)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../hosts", "a?force=true"])

@@ -130,7 +130,7 @@ class _Server:
         return {"seconds": seconds, "core_percent": cpu_s / seconds * 100, "poll_s": cpu_s / (self._polls() - polls)}
 
     def _polls(self) -> int:
-        return sum(cell.updater.stats.polls for cell in self._scheduler._cells)
+        return sum(cell.updater.stats.polls for cell in self._scheduler.cells)
 
     async def select(self, requests: list[Request], tasks: int) -> dict[str, Any]:
         """Run the requests; return how many were placed, and the cost of all."""
@@ -160,12 +160,12 @@ class _Server:
 
     async def release(self) -> None:
         """Release all claims, and have the replica show that."""
-        for cell in self._scheduler._cells:
+        for cell in self._scheduler.cells:
             claims = await cell.store.claims.read(await cell.store.audit.claim_ids())
             for claim in claims.values():
                 if claim.state is ClaimStatus.CLAIMED:
                     await cell.store.claims.release(claim.host, claim.claim_id)
-        await self._scheduler._cells.catch_up()
+        await self._scheduler.cells.catch_up()
 
 
 class Bench:

@@ -87,7 +87,7 @@ async def _turn(parent: Connection) -> None:
 
 
 def _count_passed_over(scheduler: Scheduler, counts: Counts) -> None:
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     apply = cell.updater.apply_reply
 
     def counted(answer: ClaimAnswer) -> None:

@@ -82,7 +82,7 @@ def follow(parent: Connection, url: str, seconds: float) -> None:
 async def _follow(parent: Connection, url: str, seconds: float) -> None:
     settings = Settings(check_s=0.0, events_keep_s=0.0, tick_s=3600.0)
     async with Scheduler.connect(url, settings) as scheduler:
-        [cell] = scheduler._cells
+        [cell] = scheduler.cells
         listener = Listener()
         cpu_s, began = time.process_time(), time.perf_counter()
         await asyncio.sleep(seconds / 4)

@@ -176,8 +176,8 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
     rows, wrong = list[Row](), list[str]()
     async with Scheduler.connect(url, SETTINGS) as scheduler:
         await scheduler.quotas.put(Quota(LIMITED, {"claims": MAX_AMOUNT}))
-        [cell] = scheduler._cells
-        sweep = scheduler._tasks[cell.name].sweeper.sweep
+        [cell] = scheduler.cells
+        sweep = scheduler.tasks[cell.name].sweeper.sweep
         pacing.freeze_existing_objects()  # like the API's processes
 
         async def row(work: str, do: Callable[[], Awaitable[object]]) -> Any:

@@ -73,7 +73,7 @@ async def prepare(url: str, hosts: int) -> tuple[list[str], Clock]:
         await scheduler.init()
         await report_fleet(scheduler, hosts)
         await scheduler.quotas.put(Quota(LIMITED, {"VCPU": MAX_AMOUNT, "claims": MAX_AMOUNT}))
-        [cell] = scheduler._cells
+        [cell] = scheduler.cells
         return await cell.store.hosts.names(), await cell.store.tick()
 
 

@@ -105,7 +105,7 @@ async def last_seq(url: str) -> int:
     """Return the seq of the cell."""
     async with Scheduler.connect(url, Settings(log_level="warning")) as scheduler:
         await scheduler.hosts.list()
-        return max(cell.updater.seq for cell in scheduler._cells)
+        return max(cell.updater.seq for cell in scheduler.cells)
 
 
 def _subscriber(url: str, count: int, pipe: Pipe) -> None:

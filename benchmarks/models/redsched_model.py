@@ -59,7 +59,7 @@ class RedschedScheduler:
 def count_passed_over(scheduler: Scheduler) -> dict[str, int]:
     """Count, by claim id, the candidates that the claim script passes over."""
     counts: dict[str, int] = {}
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     claims = cell.store.claims
     place = claims.place
 

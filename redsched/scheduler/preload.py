@@ -1,6 +1,6 @@
 """Import all that a running scheduler uses, for processes that fork: their forks share these modules.
 
-Otherwise each fork would import them at its first use, as `redsched.scheduler.wiring` does.
+Otherwise each fork would import them at its first use, as `Scheduler` does.
 """
 
 import structlog  # noqa: F401
@@ -21,6 +21,8 @@ import redsched.scheduler.claims.service
 import redsched.scheduler.decide_apart.jobs
 import redsched.scheduler.decide_apart.planner
 import redsched.scheduler.declared.service
+import redsched.scheduler.explain
+import redsched.scheduler.health
 import redsched.scheduler.hosts.drain
 import redsched.scheduler.hosts.service
 import redsched.scheduler.observe.change_log

@@ -11,6 +11,7 @@ from redsched.cache.columns import Columns
 from redsched.errors import NotFound, NoValidHost
 from redsched.model import ClaimStatus, Hints, Request
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import find_claim
 
 
 async def with_hints(request: Request, cells: Cells) -> Request:
@@ -43,7 +44,7 @@ async def with_hints(request: Request, cells: Cells) -> Request:
 
 async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
     """Return the hosts of the claims that have not ended."""
-    found = [(await cells.find_claim(claim_id))[1] for claim_id in sorted(claim_ids)]
+    found = [(await find_claim(cells, claim_id))[1] for claim_id in sorted(claim_ids)]
     return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
 
 
@@ -59,7 +60,7 @@ async def without_ended_hints(request: Request, cells: Cells) -> Request:
 
 async def _has_not_ended(claim_id: str, cells: Cells) -> bool:
     try:
-        return (await cells.find_claim(claim_id))[1].state is not ClaimStatus.ENDED
+        return (await find_claim(cells, claim_id))[1].state is not ClaimStatus.ENDED
     except NotFound:
         return False
 

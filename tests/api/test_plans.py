@@ -84,8 +84,8 @@ async def test_bad_bodies_are_refused(api: httpx.AsyncClient) -> None:
 async def test_a_plan_beyond_its_budget_is_too_hard(api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count is a lower bound then."""
     await select(api, claim_ids=["mine"])
-    [cell] = api._transport.app.state.scheduler._cells  # type: ignore[attr-defined]
-    planner = api._transport.app.state.scheduler._components.limits.planner  # type: ignore[attr-defined]
+    [cell] = api._transport.app.state.scheduler.cells  # type: ignore[attr-defined]
+    planner = api._transport.app.state.scheduler._limits.planner  # type: ignore[attr-defined]
     assert isinstance(planner, Planner)
     monkeypatch.setattr(planner, "_limit_s", 0.0)
     problem = check_problem(await api.post("/v1/plans/drain", json={"hosts": ["h1"]}), 422, "too-hard")

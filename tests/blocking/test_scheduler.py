@@ -83,7 +83,7 @@ def test_a_stream_is_an_iterator(scheduler: Scheduler) -> None:
 
 def waits(scheduler: Scheduler) -> bool:
     """Return whether a request waits for room."""
-    return scheduler.service._components._waiting() != []
+    return scheduler.service._waiting() != []
 
 
 def test_an_interrupt_ends_the_call_and_not_the_scheduler(scheduler: Scheduler) -> None:

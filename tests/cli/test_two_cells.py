@@ -37,7 +37,7 @@ async def report_again(url: str, host: str, cell: str) -> None:
 async def bring_back(url: str, claim_id: str) -> None:
     """Have h1 attest to a claim that its cell does not know."""
     async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
-        store = scheduler._cells.named("c1").store
+        store = scheduler.cells.named("c1").store
         await store.hosts.attest("h1", await new_epoch(store), held=[held_claim(claim_id, "1-a.1")])
 
 

@@ -47,7 +47,7 @@ async def placed(scheduler: Scheduler) -> str:
 
 async def is_down(raw: Any, scheduler: Scheduler, name: str) -> None:
     """End the lease of a host whose agent is gone. A last heartbeat may still have been on its way."""
-    store = scheduler._cells.named("c1").store
+    store = scheduler.cells.named("c1").store
 
     async def has_lapsed() -> bool:
         await lapse(raw, store, name)
@@ -112,7 +112,7 @@ async def test_what_a_scheduler_proved_that_is_dead_writes_nothing_off_and_anoth
             (tmp_path / "go").touch()
             await wait_until((tmp_path / "gone").exists, what="the first command has succeeded")
             await wait_until(lambda: called(2), timeout=30, what="another worker calls the command")
-            assert await raw.hget(scheduler._cells.named("c1").store.keys.host(first), "epoch") != "lost"
+            assert await raw.hget(scheduler.cells.named("c1").store.keys.host(first), "epoch") != "lost"
             (tmp_path / "end").touch()
 
             async def has_moved() -> bool:

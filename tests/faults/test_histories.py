@@ -20,7 +20,7 @@ async def test_a_complaint_tells_the_events_of_the_claim_that_it_names(clean_sto
         await report_all(scheduler, [report_of("h1", VCPU=8)])
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         await scheduler.claims.release("mine")
-        await Recorder(scheduler._cells.named("c1").store, SETTINGS).record()
+        await Recorder(scheduler.cells.named("c1").store, SETTINGS).record()
     ledger = Ledger()
     ledger.hear("s1", "moving", {"id": "mine"})
     ledger.hear("s1", "trouble", {"id": "mine", "error": "OutcomeUnknown"})

@@ -84,7 +84,7 @@ async def behind_proxy(server: PrivateServer, folder: Path, *faults: Fault, **se
             between.strikes = is_of(
                 "claim", "release", "accept", "confirm", "renew", "fail", "gone", "report", "attest"
             )
-            yield Behind(between, scheduler, next(iter(scheduler._cells)).store, cell, hosts)
+            yield Behind(between, scheduler, next(iter(scheduler.cells)).store, cell, hosts)
             between.always = Fault.NONE
             assert (await scheduler.audit()).problems == ()
 

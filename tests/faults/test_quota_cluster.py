@@ -51,7 +51,7 @@ class Fleet:
         found = await self.scheduler.quotas.get("web")
         held = dict(rows[0].used).get("VCPU", 0) if rows else 0
         assert (held, found.used.get("VCPU", 0)) == (vcpu, vcpu)
-        states = (await self.scheduler._quotas.shares.read("web")).values()
+        states = (await self.scheduler._enforcement.shares.read("web")).values()
         assert sum(one.share.get("VCPU", 0) for one in states) <= LIMIT
         assert (await self.scheduler.audit()).problems == ()
 
@@ -81,7 +81,7 @@ class Fleet:
     async def _table(self, traffic: QuotaTraffic) -> str:
         """Return the quota state and claims of each cell, with what each caller knows, as text."""
         lines = []
-        for cell, state in (await self.scheduler._quotas.shares.read("web")).items():
+        for cell, state in (await self.scheduler._enforcement.shares.read("web")).items():
             lines.append(f"{cell}: {state}")
             claims = (await self.scheduler.claims.list(cell=cell, limit=1000)).items
             lines += [f"  {one.claim_id} {one.state}, its caller: {traffic.known.get(one.claim_id)}" for one in claims]

@@ -135,7 +135,7 @@ async def assert_exact(scheduler: Scheduler, vcpu: int | None = None) -> int:
 
 async def all_shares(scheduler: Scheduler) -> int:
     """Return the sum of the cells' shares; amounts in transfer count for neither side."""
-    states = (await scheduler._quotas.shares.read("web")).values()
+    states = (await scheduler._enforcement.shares.read("web")).values()
     return sum(one.share["VCPU"] for one in states)
 
 
@@ -247,7 +247,7 @@ async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: s
             with workers(8, url, cells, ""):
                 before = scheduler.stats().entries
                 while scheduler.stats().entries < before + further:
-                    await asyncio.wait_for(next(iter(scheduler._cells)).updater.moved(), 60)
+                    await asyncio.wait_for(next(iter(scheduler.cells)).updater.moved(), 60)
             assert await assert_exact(scheduler) <= LIMIT
 
 

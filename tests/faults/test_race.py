@@ -290,6 +290,6 @@ async def test_no_request_is_refused_while_as_many_places_are_there_as_are_asked
         results = await race.play(churn, url, 40 if is_long() else 8)
         assert [error for _, errors in results for error in errors] == []
         await assert_sound(scheduler, 8, 0)
-        updater = next(iter(scheduler._cells)).updater
+        updater = next(iter(scheduler.cells)).updater
         await updater.catch_up()
         assert difference(updater.columns, (await take_snapshot(updater.cell)).columns) == []

@@ -150,17 +150,17 @@ async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, 
         await scheduler.init()
         await report_all(scheduler, [report_of(f"{cell}1", cell=cell, VCPU=64) for cell in CELLS])
         await scheduler.quotas.put(Quota("web", {"VCPU": LIMIT}))
-        stores = {cell: scheduler._cells.named(cell).store for cell in CELLS}
+        stores = {cell: scheduler.cells.named(cell).store for cell in CELLS}
         # Every division replaces this one, as if its scheduler had found a cell without a share.
-        first = (await scheduler._quotas.shares.read("web"))["a"].division
-        others = [QuotaShares(scheduler._cells) for _ in said]
+        first = (await scheduler._enforcement.shares.read("web"))["a"].division
+        others = [QuotaShares(scheduler.cells) for _ in said]
 
         def begin(word: str, cell: str, amount: int, shares: QuotaShares) -> Awaitable[Any]:
             if word == "claim":
                 return scheduler.select(Request({"VCPU": amount}, project="web", hosts=frozenset((f"{cell}1",))))
             if word == "gather":
                 asked = Exceeded("VCPU", 0, 0, amount)
-                return shares.gather(scheduler._cells.named(cell), "web", (asked,))
+                return shares.gather(scheduler.cells.named(cell), "web", (asked,))
             return shares.divide("web", instead_of=first)
 
         with in_turn(monkeypatch) as turns:

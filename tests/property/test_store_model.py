@@ -28,7 +28,7 @@ from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.cell_tasks import CellTasks
-from redsched.scheduler.wiring import Components, plugins_of
+from redsched.scheduler.scheduler import plugins_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
@@ -80,10 +80,9 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     async def look(self) -> None:
         """Start two schedulers that follow the feed."""
         self.model.epoch = (await self.cell.tick()).epoch
-        built = [Components(self.store, SETTINGS, plugins_of(SETTINGS)) for _ in range(2)]
-        self.updaters = [next(iter(one.cells)) for one in built]
-        self.schedulers = [Scheduler(one) for one in built]
-        for one in built:
+        self.schedulers = [Scheduler(self.store, SETTINGS, plugins_of(SETTINGS)) for _ in range(2)]
+        self.updaters = [next(iter(one.cells)) for one in self.schedulers]
+        for one in self.schedulers:
             await self.stack.enter_async_context(following(one.tasks["c1"]))
 
     # Hosts

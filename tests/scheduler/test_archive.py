@@ -77,7 +77,7 @@ async def living(clean_store: str) -> AsyncIterator[Scheduler]:
 
 
 def store_of(scheduler: Scheduler) -> CellStore:
-    return scheduler._cells.named("c1").store
+    return scheduler.cells.named("c1").store
 
 
 def content(archive: Archive) -> dict[str, Any]:
@@ -233,7 +233,7 @@ async def test_a_cell_that_goes_back_while_it_is_read_is_not_exported(
     living: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new epoch may count as far as the one before: then equal numbers do not say that nothing has changed."""
-    cell = living._cells.named("c1").store
+    cell = living.cells.named("c1").store
     present = await cell.tick()
     epochs = (replace(present, epoch=f"{number}-a") for number in itertools.count(1))
     monkeypatch.setattr(CellStore, "tick", AsyncMock(side_effect=epochs))

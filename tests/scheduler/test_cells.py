@@ -87,7 +87,7 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     """The cell that another process bound the id to is tried first; then the id moves to a cell with capacity."""
     request = Request({"VCPU": 4}, claim_ids=("mine",))
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
-    b = two_cells._cells.named("b")
+    b = two_cells.cells.named("b")
     assert await b.store.bindings.bind("mine", "", 60_000) == "b"
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == ("a", True)
@@ -108,7 +108,7 @@ async def test_ids_that_another_copy_has_placed_are_answered_where_nothing_else_
             return await home(self, asked)
         other.append(Selections(()))
         other[0] = await two_cells.select(request)
-        return two_cells._cells.named(other[0].selections[0].cell)
+        return two_cells.cells.named(other[0].selections[0].cell)
 
     monkeypatch.setattr(ClaimIds, "home", overtaken)
     found = await two_cells.select(request)
@@ -119,7 +119,7 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     """Otherwise the id is claimed in the other cell, and then its host restores the claim in the first."""
     request = Request({"VCPU": 2}, claim_ids=("mine",))
     placed = (await two_cells.select(request)).selections[0]
-    lost, other = (two_cells._cells.named(name).store for name in (placed.cell, "a" if placed.cell == "b" else "b"))
+    lost, other = (two_cells.cells.named(name).store for name in (placed.cell, "a" if placed.cell == "b" else "b"))
     async with raw_client(clean_store) as raw:
         for key in (lost.keys.claim("mine"), lost.keys.meta, lost.keys.binding("mine")):
             await raw.delete(key)
@@ -137,7 +137,7 @@ async def test_a_claim_that_continues_is_found_before_one_that_has_ended_in_anot
     request = Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}))
     await two_cells.select(request)
     assert await two_cells.claims.release("mine")
-    b = two_cells._cells.named("b").store
+    b = two_cells.cells.named("b").store
     await b.hosts.attest("b1", await new_epoch(b), held=[held_claim("mine", "1-a.1")])
     await b.hosts.attest("b2", (await b.tick()).epoch)
     found = await two_cells.claims.get("mine")
@@ -151,7 +151,7 @@ async def test_a_release_ends_claims_with_its_id_in_other_cells_of_its_project_o
     two_cells: Scheduler, project: str, ends: bool
 ) -> None:
     await two_cells.select(Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}), project="web"))
-    b = two_cells._cells.named("b").store
+    b = two_cells.cells.named("b").store
     await b.hosts.attest("b1", await new_epoch(b), held=[held_claim("mine", "1-a.1", project=project)])
     await b.hosts.attest("b2", (await b.tick()).epoch)
     assert await two_cells.claims.release("mine")
@@ -163,7 +163,7 @@ async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cell a is examined before its host attests, and has settled by the time cell b is examined."""
-    a, b = (two_cells._cells.named(name) for name in "ab")
+    a, b = (two_cells.cells.named(name) for name in "ab")
     at_head, seen = {cell: cell.read_at_head for cell in (a, b)}, asyncio.Event()
 
     async def first(look: Callable[[], Any]) -> Any:
@@ -190,7 +190,7 @@ async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: 
     async with Scheduler.connect(clean_store, Settings(cells=("a", "empty"))) as scheduler:
         await scheduler.init()
         await report_all(scheduler, [report_of("a1", cell="a", VCPU=8)])
-        await new_epoch(scheduler._cells.named("empty").store)
+        await new_epoch(scheduler.cells.named("empty").store)
         found = await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         assert (found.selections[0].cell, found.fresh) == ("a", True)
 
@@ -220,7 +220,7 @@ async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
 
     for room, name in ((CellStore, "tick"), (ClaimCommands, "read"), (BindingCommands, "cell_of")):
         counted(room, name)
-    assert await ClaimIds(two_cells._cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
+    assert await ClaimIds(two_cells.cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
     assert calls[:2] == ["tick", "tick"]
     assert sorted(calls[2:]) == ["cell_of", "read", "read"]
 
@@ -228,7 +228,7 @@ async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
 @pytest.mark.parametrize("first", ["a", "b"])
 async def test_ids_that_are_bound_to_two_cells_follow_the_first(two_cells: Scheduler, first: str) -> None:
     """A scheduler died while moving the bindings to another cell, or a failover lost the last of its writes."""
-    stores = {cell.name: cell.store for cell in two_cells._cells}
+    stores = {cell.name: cell.store for cell in two_cells.cells}
     second = "b" if first == "a" else "a"
     for claim_id, cell in (("mine-0", first), ("mine-1", second), ("mine-2", second)):
         await stores[cell].bindings.bind(claim_id, "", 60_000)
@@ -256,7 +256,7 @@ async def test_moving_work_prefers_the_cell_that_it_comes_from(two_cells: Schedu
 
 
 async def test_a_scheduler_mirrors_and_maintains_all_its_cells(two_cells: Scheduler) -> None:
-    assert [cell.name for cell in two_cells._cells if cell.updater.is_loaded] == ["a", "b"]
+    assert [cell.name for cell in two_cells.cells if cell.updater.is_loaded] == ["a", "b"]
     running = {task.get_name() for task in asyncio.all_tasks()}
     assert {"redsched-sweeper-a", "redsched-sweeper-b", "redsched-record-a", "redsched-record-b"} <= running
 
@@ -287,7 +287,7 @@ async def test_a_scheduler_names_settings_that_have_no_effect_any_longer(
         async with Scheduler.connect(clean_store, Settings(), on_demand=True):
             assert logged == []
         async with Scheduler.connect(clean_store, Settings(cells=("a", "b"))) as scheduler:
-            assert all(cell.updater.is_loaded for cell in scheduler._cells)
+            assert all(cell.updater.is_loaded for cell in scheduler.cells)
     (entry,) = (one for one in logged if one["event"] == "setting_has_no_effect")
     assert (entry["log_level"], entry["setting"]) == ("warning", "REDSCHED_MIRROR_CELLS")
     assert "all cells of REDSCHED_CELLS" in entry["instead"]

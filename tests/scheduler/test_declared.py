@@ -15,7 +15,7 @@ SEATS = SharedPool("seats", {"CUSTOM_SEAT": Inventory(10)})
 
 async def join(scheduler: Scheduler, cell: str, host: str, claim_id: str, group: str = "web") -> None:
     """Place a claim on a host as a member of a server group."""
-    store = scheduler._cells.named(cell).store
+    store = scheduler.cells.named(cell).store
     asked = member(claim_id, host, VCPU=1)
     answer = await store.claims.place(call_of(await store.tick(), type(asked)(asked.id, asked.candidates, group)))
     assert answer.outcome is Outcome.OK
@@ -25,7 +25,7 @@ async def test_an_aggregate_is_put_into_every_cell(two_cells: Scheduler) -> None
     """It contains hosts of both cells, and each cell stores its metadata."""
     found, new = await two_cells.aggregates.put(Aggregate("ssd", {"disk": "nvme"}, frozenset(("a1", "b2"))))
     assert (found.hosts, found.metadata, new) == (("a1", "b2"), {"disk": "nvme"}, True)
-    for cell in two_cells._cells:
+    for cell in two_cells.cells:
         assert cell.updater.columns.declared.aggregates["ssd"].metadata == {"disk": "nvme"}
     assert (await two_cells.hosts.get("b2")).aggregates == {"ssd"}
     assert (await two_cells.hosts.get("b1")).aggregates == frozenset()
@@ -74,10 +74,10 @@ async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler)
     await two_cells.server_groups.put(GROUP)
     await join(two_cells, "b", "b1", "one")
     other = ServerGroup("web", GroupPolicy.AFFINITY, count_by=("label:rack",))
-    before = [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells._cells]
+    before = [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells.cells]
     with pytest.raises(ClaimState, match="1 members"):
         await two_cells.server_groups.put(other)
-    assert before == [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells._cells]
+    assert before == [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells.cells]
     wider = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, max_per_host=2, count_by=("label:rack",))
     found, new = await two_cells.server_groups.put(wider)
     assert (found.group.max_per_host, found.members, new) == (2, 1, False)
@@ -89,7 +89,7 @@ async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Schedu
     await join(two_cells, "b", "b1", "one")
     with pytest.raises(ClaimState, match="1 members"):
         await two_cells.server_groups.delete("web")
-    for cell in two_cells._cells:
+    for cell in two_cells.cells:
         assert "web" in cell.updater.columns.declared.groups
     await two_cells.server_groups.delete("web", force=True)
     with pytest.raises(NotFound):
@@ -121,7 +121,7 @@ async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
 async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells: Scheduler) -> None:
     """Claimed amounts survive a new declaration, and prevent a deletion without force."""
     await two_cells.shared_pools.put(SEATS, "b")
-    store = two_cells._cells.named("b").store
+    store = two_cells.cells.named("b").store
     call = call_of(await store.tick(), member("one", "b1", **{"VCPU": 1, "pool:seats/CUSTOM_SEAT": 4}))
     assert (await store.claims.place(call)).outcome is Outcome.OK
     found, _ = await two_cells.shared_pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(20)}), "b")
@@ -150,7 +150,7 @@ async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
 
 async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) -> None:
     """A missing object may be restored before the cell has settled."""
-    await new_epoch(two_cells._cells.named("b").store)
+    await new_epoch(two_cells.cells.named("b").store)
     for service in (two_cells.aggregates, two_cells.server_groups, two_cells.shared_pools):
         with pytest.raises(Settling, match="cell b"):
             await service.get("none")

@@ -72,7 +72,7 @@ async def test_a_quota_of_several_cells_needs_no_replica(clean_store: str) -> No
         await scheduler.quotas.put(Quota("p1", {"VCPU": 3}))
         in_b = Request({"VCPU": 1}, claim_ids=("mine",), project="p1", hosts=frozenset({"b1"}))
         token = (await scheduler.select(in_b)).selections[0].token
-        await scheduler._cells.named("b").store.declared.delete_quota("p1")
+        await scheduler.cells.named("b").store.declared.delete_quota("p1")
         with pytest.raises(QuotaExceeded):
             await brief.claims.resize("mine", str(token), {}, {"VCPU": 4})
         assert (await brief.claims.resize("mine", str(token), {}, {"VCPU": 3})).slots == {"VCPU": 3}
@@ -138,7 +138,7 @@ async def test_claims_that_are_over_do_not_count(clean_store: str) -> None:
         await brief.quotas.put(Quota("p1", {"VCPU": 4}))
         await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", claim_ids=("over",)))
         async with raw_client(clean_store) as raw:
-            await make_due(raw, brief._cells.named("c1").store, "over")
+            await make_due(raw, brief.cells.named("c1").store, "over")
         assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {"VCPU": 0})
         await brief.server_groups.delete("web")
 

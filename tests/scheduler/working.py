@@ -20,7 +20,7 @@ async def at_work(url: str, *vcpus: int, settings: Settings = BY_HAND) -> AsyncI
     """Yield a scheduler over hosts h0, h1 ... with this much VCPU each."""
     async with Scheduler.connect(url, settings) as opened:
         await opened.init()
-        store = opened._cells.named("c1").store
+        store = opened.cells.named("c1").store
         hosts = await fleet(store, vcpus, lease_s=3600)
         await opened.explain(Request({"VCPU": 1}))
         yield Work(opened, store, hosts)
@@ -48,8 +48,8 @@ class Work:
 
     async def sweep(self) -> None:
         """Run one round of this scheduler's sweeper."""
-        await self.scheduler._cells.catch_up()
-        await self.scheduler._tasks["c1"].sweeper.sweep()
+        await self.scheduler.cells.catch_up()
+        await self.scheduler.tasks["c1"].sweeper.sweep()
 
     async def settle(self) -> None:
         """Let the hosts work, and sweep, until no claim is left to reconcile."""

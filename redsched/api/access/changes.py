@@ -9,6 +9,7 @@ from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.scheduler import Change, Scheduler
+from redsched.scheduler.claims.by_id import find_claim
 from redsched.scheduler.observe.positions import Position, parse_positions
 
 MOST_CLAIMS = 20_000
@@ -52,7 +53,7 @@ class ClaimProjects:
 
     async def _project(self, key: str, claim_id: str) -> str | None:
         try:
-            return (await self._scheduler.claims.find(claim_id)).project
+            return (await find_claim(self._scheduler.cells, claim_id))[1].project
         except NotFound:
             return None
         except RedschedError:

@@ -15,6 +15,7 @@ from redsched.errors import Forbidden, StaleToken
 from redsched.model import Claim, Token
 from redsched.model.role import Role
 from redsched.scheduler import Scheduler
+from redsched.scheduler.claims.by_id import find_claim, refuse_unknown
 from redsched.scheduler.claims.owners import refuse_others
 
 MAX_TRIES = 5
@@ -40,10 +41,10 @@ async def require(request: Request, claim_id: str, token: str = "") -> str:
     caller = caller_of(request.scope)
     if sees_all_claims(caller):
         return ""
-    claims = _scheduler(request).claims
-    claim = await claims.find(claim_id)
+    cells = _scheduler(request).cells
+    _, claim = await find_claim(cells, claim_id)
     if not owns(caller, claim) or not _is_own_placement(caller, claim, token):
-        await claims.refuse_unknown(claim_id)
+        await refuse_unknown(cells, claim_id)
     if caller.own_only:
         refuse_others(caller.owner, [claim])
     if token and Token.parse(token) > max(map(Token.parse, _tokens(claim))):
@@ -62,7 +63,7 @@ async def shown(request: Request, claim: Claim) -> Claim:
     if sees_all_claims(caller):
         return claim
     if not owns(caller, claim) and not (caller.role is Role.AGENT and OWN_HOSTS in request.scope):
-        await _scheduler(request).claims.refuse_unknown(claim.claim_id)
+        await refuse_unknown(_scheduler(request).cells, claim.claim_id)
     seen = Redactor(request).claim(claim)
     return replace(seen, payload=None) if caller.own_only and claim.owner not in ("", caller.owner) else seen
 

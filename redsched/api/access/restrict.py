@@ -13,7 +13,8 @@ from redsched.model.filters import ME
 from redsched.model.records.capacity import CapacityBy
 from redsched.model.role import Role
 from redsched.scheduler import ClaimFilter, EventFilter
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.cells import Cells
+from redsched.scheduler.claims.by_id import find_claim, refuse_unknown
 from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 
 HOST_VARIABLE = "$host"
@@ -23,7 +24,7 @@ NOBODY = "/"
 FILTERS = {one.name for one in fields(ClaimFilter)}
 
 
-async def selection(caller: Caller, asked: Request, claims: ClaimService) -> Request:
+async def selection(caller: Caller, asked: Request, cells: Cells) -> Request:
     """Return the request with its caller's project. Raises Forbidden, and NotFound for claims of others in its hints.
 
     Readers may only send dry runs.
@@ -38,16 +39,16 @@ async def selection(caller: Caller, asked: Request, claims: ClaimService) -> Req
     for one in (own, *(member.request for member in own.members)):
         _check_hosts(caller, one)
         for claim_id in sorted(one.hints.same_host | one.hints.different_host):
-            if not owns(caller, await claims.find(claim_id)):
-                await claims.refuse_unknown(claim_id)
+            if not owns(caller, (await find_claim(cells, claim_id))[1]):
+                await refuse_unknown(cells, claim_id)
     return own
 
 
-async def explanation(caller: Caller, asked: Request, query: ExplainQuery, claims: ClaimService) -> Request:
+async def explanation(caller: Caller, asked: Request, query: ExplainQuery, cells: Cells) -> Request:
     """Return the request to explain with its caller's project. Raises as `selection` does."""
     if not sees_hosts(caller) and (query.host or query.limit):
         raise _names_hosts(caller, "host and limit")
-    return asked if caller.role is Role.READER else await selection(caller, asked, claims)
+    return asked if caller.role is Role.READER else await selection(caller, asked, cells)
 
 
 def refuse_hosts(caller: Caller, hosts: Iterable[str] | None) -> None:
@@ -64,14 +65,22 @@ def refuse_writing(caller: Caller, is_dry_run: bool) -> None:
 
 def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
     """Return the filter that a query stands for, within the caller's claims; None if it can match none of them."""
-    given = _with_owners(caller, ClaimFilter(**query.model_dump(include=FILTERS)))
+    return _of_caller(caller, _filter_of(query))
+
+
+def _filter_of(query: ClaimsQuery) -> ClaimFilter:
+    return ClaimFilter(**query.model_dump(include=FILTERS))
+
+
+def _of_caller(caller: Caller, wanted: ClaimFilter) -> ClaimFilter | None:
+    given = _with_owners(caller, wanted)
     if sees_all_claims(caller):
         return given
     if caller.role is Role.AGENT:
-        hosts = _within(query.host, caller.hosts)
+        hosts = _within(values_of(given.host), caller.hosts)
         return replace(given, host=hosts) if hosts else None
-    refuse_hosts(caller, query.host)
-    projects = _within(query.project, caller.projects)
+    refuse_hosts(caller, values_of(given.host))
+    projects = _within(values_of(given.project), caller.projects)
     return replace(given, project=projects) if projects else None
 
 
@@ -80,11 +89,12 @@ def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimF
 
     Raises Forbidden, and InvalidRequest without a filter: the caller has to give one even if its projects are one.
     """
-    ClaimFilter(**query.model_dump(include=FILTERS)).require_any()
+    given = _filter_of(query)
+    given.require_any()
     refuse_writing(caller, query.dry_run)
     if not query.dry_run:
         refuse_force(caller, force)
-    wanted = claim_filter(caller, query)
+    wanted = _of_caller(caller, given)
     return _changed_by(caller, wanted) if wanted and caller.own_only else wanted
 
 

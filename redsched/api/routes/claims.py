@@ -30,7 +30,7 @@ async def list_claims(request: Request, call: Call) -> Response:
     wanted = restrict.claim_filter(caller(request), call.query)
     if wanted is None:
         return responses.listed(CLAIMS, Page(()))
-    page = await scheduler(request).claims.list(**wanted.given, limit=call.query.limit, after=call.query.after)
+    page = await scheduler(request).claims.matching(wanted, call.query.limit, call.query.after)
     return responses.listed(CLAIMS, Page(tuple(map(Redactor(request).claim, page.items)), page.next))
 
 
@@ -64,7 +64,7 @@ async def unshelve_claim(request: Request, call: Call) -> Response:
     """Answer with a claim that has been placed again: 200 if it was already."""
     claim_id, timeout_s = call.arguments["claim_id"], call.arguments["queue_timeout_s"]
     token = await owned.require(request, claim_id)
-    claiming = scheduler(request).claims.unshelved(claim_id, timeout_s, token)
+    claiming = scheduler(request).migrations.unshelve(claim_id, timeout_s, token)
     found, fresh = await (unless_gone(request, claiming) if timeout_s else claiming)
     shown = await owned.shown(request, found)
     return responses.created(shown, responses.claim_path(claim_id)) if fresh else responses.answered(shown)

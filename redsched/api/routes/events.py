@@ -7,7 +7,6 @@ from redsched.api.access import restrict
 from redsched.api.access.redact import Redactor
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
-from redsched.errors import InvalidRequest
 from redsched.model.filters import EventFilter
 from redsched.operations.events import Events
 from redsched.scheduler import Page
@@ -28,11 +27,6 @@ async def list_claim_events(request: Request, call: Call) -> Response:
 
 
 async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) -> Response:
-    events, shown = scheduler(request).events, Redactor(request).event
     wanted = restrict.event_filter(caller(request), wanted)
-    if not query.newest:
-        page = await events.list(query.limit, query.after, wanted)
-        return responses.listed(EVENTS, Page(tuple(map(shown, page.items)), page.next))
-    if query.after:
-        raise InvalidRequest("newest and after both set where the list starts: use one of them")
-    return responses.listed(EVENTS, Page(tuple(map(shown, await events.newest(query.limit, wanted)))))
+    page = await scheduler(request).events.page(wanted, query.newest, query.limit, query.after)
+    return responses.listed(EVENTS, Page(tuple(map(Redactor(request).event, page.items)), page.next))

@@ -21,7 +21,7 @@ async def select(request: Request) -> Response:
     """Answer with the places that were claimed: 200 for a dry run or a repetition."""
     refuse_query(request)  # here, because redsched/api/fast_path.py runs no dependencies
     known, by = scheduler(request), caller(request)
-    own = await restrict.selection(by, await read(request, model.Request), known.claims)
+    own = await restrict.selection(by, await read(request, model.Request), known.cells)
     asked = with_key(own, request, by)
     selecting = known.select(asked, asked.owner or by.owner, by.own_only)
     waits = asked.queue_timeout_s or asked.until == "active"
@@ -35,6 +35,6 @@ async def select(request: Request) -> Response:
 async def explain(request: Request, call: Call) -> Response:
     """Answer with why hosts fit or do not."""
     known, query = scheduler(request), call.query
-    asked = await restrict.explanation(caller(request), call.body, query, known.claims)
+    asked = await restrict.explanation(caller(request), call.body, query, known.cells)
     found = await known.explain(asked, query.host, limit=query.limit, after=query.after)
     return responses.answered(Redactor(request).explanation(found))

@@ -14,6 +14,7 @@ from redsched.cli.context import settings_for
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson
 from redsched.cli.output import progress, tables
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.units import without_units
@@ -23,7 +24,6 @@ from redsched.scheduler.backup.fleet_meter import classes_of
 from redsched.scheduler.backup.replay import MAX_PLACES, Replayed, check_policies
 from redsched.scheduler.backup.replay import replay as replay_on
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
-from redsched.scheduler.wiring import plugins_of
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
 
@@ -52,7 +52,7 @@ def replay(
     trace = _read(file)
     _check_class(resource_class, trace)
     settings, found = settings_for(), list[Replayed]()
-    policies, registry = policy or [""], plugins_of(settings)()
+    policies, registry = policy or [""], plugin_registry(settings)
     for one in policies:  # all of them, before the first is played
         check_policies(trace.arrivals, one, registry)
     for one in policies:

@@ -16,7 +16,8 @@ from redsched.model import Claim
 from redsched.model.records.audit import Problem, RepairKind
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import repaired_shared, shared_problems
-from redsched.scheduler.cells import Cell, Cells, made_for
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import made_for, on_live_hosts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -149,7 +150,7 @@ async def _shared_ids(cells: Cells, ids: Sequence[str]) -> AsyncIterator[SharedI
         bound = await aio.gather(map(bindings.cell_of, shared))
         async for claim_id, bound_to in paced(zip(shared, bound, strict=True)):
             waiting = next((one.cell for one in claims[claim_id] if one.cell in unsettled), "")
-            live = await cells.on_live_hosts(claims[claim_id])
+            live = await on_live_hosts(cells, claims[claim_id])
             yield SharedId(claims[claim_id], bound_to, waiting, live)
 
 

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 
 from redsched.cache.updater import ReplicaUpdater
+from redsched.model.workload import GPU_SHARES
 from redsched.scheduler.background.maintenance import Maintenance
-from redsched.scheduler.background.reconciler import Reconciler
+from redsched.scheduler.background.reconciler import PlaceAgain, Reconciler
 from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.background.workload import WorkloadCounter
+from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.drain import DrainWorker
 from redsched.scheduler.hosts.fencing import Fencer
 from redsched.scheduler.observe.delays import Delays
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
+from redsched.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,23 @@ class CellTasks:
         await self.confirmations.stop()
         await self.reconciler.stop()
         await self.updater.stop()
+
+
+def build_tasks(cell: Cell, cells: Cells, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
+    """Build the background work on a cell. `place_again` gives a pending claim its next placement."""
+    reconciler = Reconciler(cell.store, cell.updater, place_again)
+    confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
+    cell.updater.add_listener(confirmations)
+    delays = Delays(cell.store, cell.updater)
+    rounds = (reconciler.run_once, drain.run_once, delays.read, cell.updater.report_missing)
+    return CellTasks(
+        cell.updater,
+        reconciler,
+        confirmations,
+        Sweeper(cell, rounds, settings.tick_s),
+        Maintenance(cell, cells, settings),
+        WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce}),
+        drain,
+        delays,
+        Fencer(cell, settings),
+    )

@@ -13,7 +13,7 @@ from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.arrivals import Arrival, weighed_by
 from redsched.scheduler.backup.fleet_meter import FleetMeter
 from redsched.scheduler.backup.loading import load, private_settings
-from redsched.scheduler.wiring import Components, plugins_of
+from redsched.scheduler.scheduler import Scheduler, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import Store
 
@@ -105,11 +105,10 @@ async def replay(
         await load(store.cell(fleet.head.cell), replace(fleet, claims={}, alternates={}, requests={}))
     meter = FleetMeter((one.request for one in arrivals), plugins().filters)
     async with Store.connect(url, settings) as store:
-        components = Components(store, settings, plugins)
-        components.build()
-        async with components.running():
-            playing = _Playing(components, meter, policy)
-            workload = components.tasks[fleet.head.cell].workload
+        scheduler = Scheduler(store, settings, plugins)
+        async with scheduler.running():
+            playing = _Playing(scheduler, meter, policy)
+            workload = scheduler.tasks[fleet.head.cell].workload
             await workload.stop()  # its exchanges are at times of the clock, which differ between replays
             for number, arrival in enumerate(arrivals, 1):
                 progress.report("requests", number - 1, len(arrivals))
@@ -127,7 +126,7 @@ async def replay(
 class _Playing:
     """The state of a replay: what was counted, and the work that ends, by time."""
 
-    components: Components
+    scheduler: Scheduler
     meter: FleetMeter
     policy: str
     placed: int = 0
@@ -143,7 +142,7 @@ class _Playing:
         request = weighed_by(arrival.request, self.policy)
         self.guessed += request.places * arrival.is_guess
         try:
-            found = (await self.components.selector.select(request)).selections
+            found = (await self.scheduler.select(request)).selections
         except REFUSALS:
             found = ()
         except InvalidRequest as error:
@@ -157,7 +156,7 @@ class _Playing:
 
     async def sample(self, at_s: float) -> None:
         """Note the present state."""
-        (cell,) = self.components.cells
+        (cell,) = self.scheduler.cells
         reading = await cell.read_at_head(lambda: self.meter.read(cell.updater.columns))
         places = self.placed + self.refused
         self.samples.append(Sample(at_s, places, self.refused, reading.fill, reading.fragmentation))
@@ -165,8 +164,8 @@ class _Playing:
     async def _end_until(self, at_s: float) -> None:
         has_ended = False
         while self._ends and self._ends[0][0] <= at_s:
-            await self.components.claims.release(heappop(self._ends)[1])
+            await self.scheduler.claims.release(heappop(self._ends)[1])
             has_ended = True
         if has_ended:
             # A decision may be on columns of a moment ago; that of a replay has to see the room that came free.
-            await self.components.cells.catch_up()
+            await self.scheduler.cells.catch_up()

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
-from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
+from redsched.model import Claim, ClaimStatus, ListedState, values_of
 from redsched.model.filters import ClaimFilter
+from redsched.model.limits import check_lease
 from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
+from redsched.scheduler.claims.by_id import find_claim
 from redsched.scheduler.claims.service import ClaimService
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
@@ -52,8 +54,7 @@ class BulkService:
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> BulkPage:
         """Renew the leases of matching claims that are not active yet, for `lease_s`. Otherwise as `release`."""
-        if not 1 <= lease_s <= MAX_LEASE_S:
-            raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
+        check_lease(lease_s)
 
         async def each(claim: Claim) -> BulkOutcome:
             renewed = await self._claims.renew(claim.claim_id, claim.token, lease_s)
@@ -91,7 +92,7 @@ class BulkService:
         if answer.facts[0]:
             return answer
         # Again with a token: by now the id may be that of another claim.
-        now = await self._claims.find(claim.claim_id)
+        _, now = await find_claim(self._cells, claim.claim_id)
         return await self._claims.give_back(claim.claim_id, now.token, how) if _is_same(claim, now) else answer
 
     async def _require_host(self, name: str) -> None:

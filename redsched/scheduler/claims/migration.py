@@ -9,6 +9,7 @@ from contextlib import suppress
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import find_claim, release_elsewhere
 from redsched.scheduler.claims.gang_restart import GangRestarter
 from redsched.scheduler.claims.outcomes import check_outcome, stale
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
@@ -144,8 +145,8 @@ class MigrationService:
         return (await self._place_or_wait(cell, claim, spec, queue_timeout_s))[0]
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
-        """Do what `ClaimService.unshelved` does."""
-        cell, claim = await self._cells.find_claim(claim_id)
+        """Do what `ClaimService.unshelve` does; also return whether this call has placed it, and no earlier one."""
+        cell, claim = await find_claim(self._cells, claim_id)
         if token and claim.token != token:
             raise stale(claim)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
@@ -182,7 +183,7 @@ class MigrationService:
         Raises NotFound, StaleToken.
         """
         Token.parse(token)
-        cell, claim = await self._cells.find_claim(claim_id)
+        cell, claim = await find_claim(self._cells, claim_id)
         live = (one for one in claim.placements if one.state not in ENDING_OR_ENDED)
         known = next((claim.view(one) for one in live if one.based_on == token), None)
         at = claim if claim.token == token else claim.at(token)
@@ -204,7 +205,7 @@ class MigrationService:
         who gets an error instead asks again, and the claim may have been placed by then.
         """
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
-            await self._cells.release_elsewhere(claim, cell)
+            await release_elsewhere(self._cells, claim, cell)
             cell.released.note(claim.claim_id, answer, end_reason)
 
     async def _abandon(self, cell: Cell, claim: Claim) -> tuple[ScriptResult, EndReason]:
@@ -220,7 +221,7 @@ class MigrationService:
 
     async def _read(self, cell: Cell, claim_id: str) -> Claim:
         claims = await cell.store.claims.read([claim_id])
-        return claims[claim_id] if claim_id in claims else (await self._cells.find_claim(claim_id))[1]
+        return claims[claim_id] if claim_id in claims else (await find_claim(self._cells, claim_id))[1]
 
 
 def _is_unshelved(claim: Claim) -> bool:

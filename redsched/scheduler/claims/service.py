@@ -6,15 +6,17 @@ The verbs that place it again (fail, move, unshelve) are in migration.py, those 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.model.filters import ME, ClaimFilter
 from redsched.model.kept_for import KeptFor
+from redsched.model.limits import check_lease
 from redsched.model.records.pages import Page
 from redsched.model.validation import split_slot
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import find_claim, find_claims, release_elsewhere, void_unknown
 from redsched.scheduler.claims.cursor import Cursor, parse_cursor
 from redsched.scheduler.claims.listing import with_host_conditions, with_reasons
 from redsched.scheduler.claims.moved import marks_of, pass_after, walk_pass
@@ -58,7 +60,7 @@ class ClaimService:
 
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, also an ended one that the store still remembers. Raises NotFound, Settling."""
-        cell, claim = await self._cells.find_claim(claim_id)
+        cell, claim = await find_claim(self._cells, claim_id)
         decision, payload = await cell.store.texts.decision_and_payload(claim)
         claim = replace(claim, decision=decision, payload=payload)
         if claim.state is ClaimStatus.PENDING:
@@ -71,14 +73,6 @@ class ClaimService:
             return (await self._unmovable(cell, [claim])).get(claim.claim_id, "")
         except RedschedError:  # a claim can be read while nothing can be decided, as in a cell that is not settled
             return ""
-
-    async def find(self, claim_id: str) -> Claim:
-        """Return the claim as `get` does, without its reason. Raises NotFound, Settling."""
-        return (await self._cells.find_claim(claim_id))[1]
-
-    async def refuse_unknown(self, claim_id: str) -> NoReturn:
-        """Raise what `get` raises for an unknown id, for callers who may not know that there is such a claim."""
-        await self._cells.refuse_unknown(claim_id)
 
     async def list(
         self,
@@ -102,7 +96,10 @@ class ClaimService:
         Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
         ages = claimed_before_ms, claimed_after_ms
-        wanted = ClaimFilter(host, project, consumer, state, zone, cell, *ages, owner)
+        return await self.matching(ClaimFilter(host, project, consumer, state, zone, cell, *ages, owner), limit, after)
+
+    async def matching(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
+        """Return the claims that match a filter as `list` does."""
         page = await self.page(wanted, limit, after)
         by_id: dict[str, Claim] = {}
         for one in self._cells:
@@ -112,7 +109,7 @@ class ClaimService:
         return Page(tuple(by_id[claim.claim_id] for claim in page.items), page.next)
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> "ClaimPage":
-        """Return the next page of matching claims, without their reasons. Otherwise as `list`."""
+        """Return the next page of matching claims as `list` does, without their reasons."""
         if ME in values_of(wanted.owner):
             raise InvalidRequest(
                 f"the owner {ME} is who calls the REST API with a token, and nobody is known here: name the owner"
@@ -151,7 +148,11 @@ class ClaimService:
         return await self.get(claim.claim_id)
 
     async def renew(self, claim_id: str, token: str, lease_s: int = 120) -> Claim:
-        """Renew the lease of a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
+        """Renew the lease of a claim that is not active yet, for `lease_s` from now.
+
+        Raises InvalidRequest (`lease_s`), NotFound, ClaimState, StaleToken, Settling.
+        """
+        check_lease(lease_s)
         cell, claim = await self._find(claim_id, token)
         check_outcome(claim, await cell.store.claims.renew(claim.host, claim.claim_id, token, lease_s))
         return await self.get(claim.claim_id)
@@ -165,7 +166,7 @@ class ClaimService:
         Raises NoValidHost or QuotaExceeded (the claim has ended in both cases), ClaimState, StaleToken, NotFound,
         Settling.
         """
-        return await self.migrations.fail(claim_id, token, alternates)
+        return await self._migrations().fail(claim_id, token, alternates)
 
     async def move(
         self,
@@ -183,7 +184,7 @@ class ClaimService:
         waits for room. Returns the claim at its target; repeated, at the target of the first call. Raises NoValidHost,
         ClaimState, StaleToken, NotFound, Settling.
         """
-        return await self.migrations.move(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
+        return await self._migrations().move(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> Claim:
         """Place a shelved claim again, and return it.
@@ -191,16 +192,7 @@ class ClaimService:
         `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
         shelved), StaleToken, NotFound, Settling.
         """
-        return (await self.unshelved(claim_id, queue_timeout_s, token))[0]
-
-    @property
-    def migrations(self) -> "MigrationService":
-        """What places claims again."""
-        return self._migrations()
-
-    async def unshelved(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
-        """Place a shelved claim again as `unshelve` does; also return whether this call did, and no earlier one."""
-        return await self.migrations.unshelve(claim_id, queue_timeout_s, token)
+        return (await self._migrations().unshelve(claim_id, queue_timeout_s, token))[0]
 
     async def resize(
         self, claim_id: str, token: str, resources: Amounts | None = None, slots: Amounts | None = None
@@ -238,7 +230,7 @@ class ClaimService:
         answer = await cell.store.claims.shelve(claim.host, claim.claim_id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         cell.released.note(claim.claim_id, answer, EndReason.SHELVED)
-        await self._cells.release_elsewhere(claim, cell, others)
+        await release_elsewhere(self._cells, claim, cell, others)
         return await self.get(claim.claim_id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
@@ -255,7 +247,7 @@ class ClaimService:
         try:
             return await self._release(claim_id, token, how)
         except NotFound:
-            if not await self._cells.void_unknown(claim_id, self._cells):
+            if not await void_unknown(claim_id, self._cells):
                 raise
             return await self._release(claim_id, token, how)
 
@@ -265,7 +257,7 @@ class ClaimService:
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.claim_id, answer, how=how)
-            await self._cells.release_elsewhere(claim, cell, others, shelved=True)
+            await release_elsewhere(self._cells, claim, cell, others, shelved=True)
         return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
@@ -277,7 +269,7 @@ class ClaimService:
         """Return what `_find` returns, and the claims with this id in other cells. Raises NotFound."""
         if token:
             Token.parse(token)
-        (cell, claim), *others = await self._cells.find_claims(claim_id)
+        (cell, claim), *others = await find_claims(self._cells, claim_id)
         return cell, (claim.at(token) if token else None) or claim, others
 
 

@@ -70,9 +70,12 @@ class EventService:
         self, claim_id: str, kind: OneOf = None, newest: bool = False, limit: int = 100, after: str = ""
     ) -> Page[Event]:
         """Return the events of a claim as `list` does; with `newest`, the latest ones. Raises as `list` does."""
+        return await self.page(EventFilter(claim=claim_id, kind=kind), newest, limit, after)
+
+    async def page(self, wanted: EventFilter, newest: bool, limit: int, after: str) -> Page[Event]:
+        """Return matching events as `list` does; with `newest`, the latest ones. Raises as `list` does."""
         if newest and after:
             raise InvalidRequest("newest and after both set where the list starts: use one of them")
-        wanted = EventFilter(claim=claim_id, kind=kind)
         return Page(await self.newest(limit, wanted)) if newest else await self.list(limit, after, wanted)
 
     async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[Event]:

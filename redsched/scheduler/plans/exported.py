@@ -7,7 +7,7 @@ from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.loading import load, private_settings
 from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.plans.service import PlanService
-from redsched.scheduler.wiring import Components, plugins_of
+from redsched.scheduler.scheduler import Scheduler, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import Store
 
@@ -24,8 +24,8 @@ async def plans_on(url: str, archive: Archive, settings: Settings, limit_s: floa
     async with Store.connect(url, settings) as store:
         await load(store.cell(archive.head.cell), archive)
     async with Store.connect(url, settings, read_only=True) as store:
-        components = Components(store, settings, plugins_of(settings), planner=Planner(limit_s, is_alone=True))
-        async with components.on_demand():
-            for cell in components.cells:
+        scheduler = Scheduler(store, settings, plugins_of(settings), planner=Planner(limit_s, is_alone=True))
+        async with scheduler.on_demand():
+            for cell in scheduler.cells:
                 await cell.updater.start()  # plans alone would wait for it no longer than a request does
-            yield components.plans
+            yield scheduler.plans

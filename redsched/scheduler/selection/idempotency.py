@@ -9,6 +9,7 @@ from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import find_known
 from redsched.scheduler.claims.owners import refuse_others
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import from_existing
@@ -23,11 +24,11 @@ async def existing_outcome(attempt: SchedulingAttempt, cells: Cells) -> Selectio
     request = attempt.request
     if not request.claim_ids or not request.claim:
         return None
-    found = await cells.known(request.claim_ids)
+    found = await find_known(cells, request.claim_ids)
     if found is not None and _is_partial(request, found[1]):
         await cells.refuse_unsettled(f"each of claims {', '.join(request.claim_ids)}")
         # Hosts may have restored the other claims after the first read, before the cell settled.
-        found = await cells.known(request.claim_ids)
+        found = await find_known(cells, request.claim_ids)
     if found is None:
         return None
     cell, held = found

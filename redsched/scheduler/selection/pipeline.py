@@ -27,6 +27,7 @@ from redsched.model import ReasonCount, Request
 from redsched.model.records.selections import Selections
 from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells, wait_text
+from redsched.scheduler.claims.by_id import new_claim_id
 from redsched.scheduler.decide_apart.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
@@ -301,5 +302,5 @@ def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:
     """Return an id for each proposed place: the caller's first ids, or new ones; without places, all caller's ids."""
     places = proposal.decision.places
     if not request.claim_ids:
-        return tuple(proposal.cell.new_claim_id() for _ in places)
+        return tuple(new_claim_id(proposal.cell.name) for _ in places)
     return request.claim_ids[: len(places)] if places else request.claim_ids

@@ -12,6 +12,7 @@ from redsched.cache.columns import Columns
 from redsched.errors import NoValidHost
 from redsched.model import GroupPolicy, Request
 from redsched.scheduler.cells import Cell, Cells, refuse
+from redsched.scheduler.claims.by_id import find_known
 from redsched.scheduler.selection.attempt import Proposal, SchedulingAttempt
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.bindings import BOUND_MS
@@ -107,7 +108,7 @@ class ClaimIds:
             return None
         unsettled, first = await self._cells.unsettled(), request.claim_ids[0]
         bound_to = next(iter(self._cells)).store.bindings.cell_of(first)
-        found, bound = await asyncio.gather(self._cells.known(request.claim_ids), bound_to)
+        found, bound = await asyncio.gather(find_known(self._cells, request.claim_ids), bound_to)
         if found is not None:
             return found[0]
         if bound in (cell.name for cell in self._cells):

@@ -17,7 +17,7 @@ async def kept_for(api: Callers, clean_store: str, request: pytest.FixtureReques
     """Return the project of the request for which h1 keeps something."""
     await put_host(api, "h1")
     async with Scheduler.connect(clean_store, Settings(), on_demand=True) as scheduler:
-        cell = scheduler._cells.named("c1").store
+        cell = scheduler.cells.named("c1").store
         await cell.reservations.put("h1", "r1", {"VCPU": 6}, 60_000, 0, 9, "big", request.param)
     return str(request.param)
 

@@ -3,31 +3,29 @@
 The interleaving is played by changing what the check reads: it sees the claim that was there before.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from redsched.api.access import owned
 from redsched.model import Claim
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.by_id import find_claim
 from tests.api.access.parts import Callers, settle
 from tests.api.parts import held
-
-Find = Callable[[ClaimService, str], Awaitable[Claim]]
 
 
 @pytest.fixture
 def before_reuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each check of an owner see claim `db-*` as one of web that was placed before it."""
-    find: Find = ClaimService.find
 
-    async def found(self: ClaimService, claim_id: str) -> Claim:
-        claim = await find(self, claim_id)
+    async def found(cells: Cells, claim_id: str) -> tuple[Cell, Claim]:
+        cell, claim = await find_claim(cells, claim_id)
         earlier = claim.token.rpartition(".")[0] + ".1"
-        return replace(claim, project="web", token=earlier, closed="", placements=())
+        return cell, replace(claim, project="web", token=earlier, closed="", placements=())
 
-    monkeypatch.setattr(ClaimService, "find", found)
+    monkeypatch.setattr(owned, "find_claim", found)
 
 
 CALLS: list[tuple[str, str, Any]] = [

@@ -250,7 +250,7 @@ async def ops_of(scheduler: Scheduler, claim_id: str) -> list[str]:
 
     An acceptance has no entry. But only what was accepted is `ending` when its lease is over: else it ends at once.
     """
-    changes = await scheduler._cells.named("c1").store.feed.read("0-0", 1000)
+    changes = await scheduler.cells.named("c1").store.feed.read("0-0", 1000)
     return [one.op for one in changes if one.fields.get("claim") == claim_id]
 
 

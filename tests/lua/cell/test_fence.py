@@ -282,7 +282,7 @@ async def test_an_idle_or_paused_server_starts_an_epoch_where_a_lease_has_suffer
     async with Scheduler.connect(fresh_server.url) as scheduler:
         if lease_s == HOUR_S:
             await scheduler.select(Request({"VCPU": 1}))
-        [now] = [await one.store.tick() for one in scheduler._cells]
+        [now] = [await one.store.tick() for one in scheduler.cells]
     assert (now.epoch != epoch) == (lease_s == 2)
 
 

@@ -32,7 +32,7 @@ class Twins:
     raw: Any
 
     def store(self, cell: str) -> CellStore:
-        return self.scheduler._cells.named(cell).store
+        return self.scheduler.cells.named(cell).store
 
     async def audited(self) -> list[Problem]:
         return list((await self.scheduler.audit()).problems)
@@ -148,7 +148,7 @@ async def test_what_changes_between_the_audit_and_the_repair_is_noticed(
         return found
 
     monkeypatch.setattr(homes, "audit_homes", overtaken)
-    every = twins.scheduler._cells
+    every = twins.scheduler.cells
     await homes.repair_homes(every.named("c1"), every)
     assert await twins.statuses() == expected
 

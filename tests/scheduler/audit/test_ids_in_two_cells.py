@@ -15,6 +15,7 @@ from redsched.scheduler.audit import ids
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.claims.by_id import new_claim_id
 from redsched.settings import Settings
 from redsched.store.commands.bindings import BindingCommands
 from redsched.store.commands.claims import ClaimCommands
@@ -42,7 +43,7 @@ class Cells:
     raw: Any
 
     def cell(self, name: str) -> Cell:
-        return self.scheduler._cells.named(name)
+        return self.scheduler.cells.named(name)
 
     async def audited(self) -> list[Problem]:
         """Return the problems of ids; there must be no others."""
@@ -66,7 +67,7 @@ class Cells:
 async def cells(clean_store: str) -> AsyncIterator[Cells]:
     async with Scheduler.connect(clean_store, QUIET) as scheduler, raw_client(clean_store) as raw:
         await scheduler.init()
-        stores = [cell.store for cell in scheduler._cells]
+        stores = [cell.store for cell in scheduler.cells]
         h1, h2 = (PlainHost(store, name, 4, lease_s=3600) for store, name in zip(stores, ("h1", "h2"), strict=True))
         await h1.speak()
         await place(scheduler, h1)
@@ -153,7 +154,7 @@ async def test_an_id_that_was_generated_for_a_cell_stays_there_whatever_a_host_o
     """Nothing binds a generated id, and a time is in the journal of a host."""
     async with Scheduler.connect(clean_store, QUIET) as scheduler, raw_client(clean_store) as raw:
         await scheduler.init()
-        c1, c2 = (cell.store for cell in scheduler._cells)
+        c1, c2 = (cell.store for cell in scheduler.cells)
         await PlainHost(c1, "h1", 4, lease_s=3600).speak()
         made = (await scheduler.select(Request({"VCPU": 2}, project="web"))).selections[0]
         await scheduler.hosts.report(HostReport("h2", {"VCPU": Inventory(4)}, cell="c2", lease_s=3600))
@@ -222,7 +223,7 @@ async def test_a_host_that_dies_after_the_audit_is_noticed(cells: Cells, monkeyp
         return found
 
     monkeypatch.setattr(ids, "audit_ids", overtaken)
-    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert await cells.states() == {"c1": ACTIVE, "c2": ENDING}
 
 
@@ -235,7 +236,7 @@ async def test_a_cell_that_starts_an_epoch_after_the_audit_is_noticed(
         return found
 
     monkeypatch.setattr(ids, "audit_ids", overtaken)
-    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert await cells.states() == {"c1": ACTIVE, "c2": ACTIVE}
 
 
@@ -244,7 +245,7 @@ async def test_nothing_is_written_while_a_cell_of_the_two_is_not_settled(cells: 
     """Hosts of that cell have yet to attest: the claim may have ended there."""
     await new_epoch(cells.cell(name).store)
     async with nothing_written(cells.raw):
-        [problem] = await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+        [problem] = await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert (problem.repair, problem.repaired) == (None, False)
     assert problem.advice == f"an id with claims in two cells is left alone until cell {name} has settled"
 
@@ -253,7 +254,7 @@ async def test_nothing_is_written_while_the_id_is_bound_to_a_third_cell(cells: C
     """A call that found no claim may be about to claim the id in that cell."""
     await cells.raw.set(cells.cell("c1").store.keys.binding("mine"), "c3")
     async with nothing_written(cells.raw):
-        [problem] = await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+        [problem] = await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert (problem.repair, problem.repaired) == (None, False)
     assert "bound to cell c3" in problem.advice
 
@@ -278,7 +279,7 @@ async def test_it_is_read_once_more_before_it_is_released(
         return found
 
     monkeypatch.setattr(ids, "audit_ids", overtaken)
-    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert (await cells.states())["c1"] is ACTIVE
 
 
@@ -314,7 +315,7 @@ async def test_an_id_that_is_bound_meanwhile_is_left_alone(cells: Cells, monkeyp
 
 async def test_a_claim_that_no_host_has_accepted_ends_at_once(cells: Cells) -> None:
     await cells.raw.hset(cells.cell("c1").store.keys.claim("mine"), "state", "claimed")
-    repaired = await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    repaired = await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert [one.repaired for one in repaired] == [True]
     assert await cells.states() == {"c1": ENDED, "c2": ACTIVE}
 
@@ -330,7 +331,7 @@ async def test_a_claim_that_was_released_needs_no_repair(cells: Cells, state: Cl
         await store.claims.release("h1", "mine", token)
     if state is ENDED:
         await cells.hosts["h1"].work()
-    assert await audit_ids(cells.cell("c1"), cells.scheduler._cells) == ()
+    assert await audit_ids(cells.cell("c1"), cells.scheduler.cells) == ()
     assert await cells.states() == {"c1": state, "c2": ACTIVE}
 
 
@@ -341,10 +342,10 @@ async def test_a_pending_claim_continues(cells: Cells) -> None:
     token = (await store.claims.read(["mine"]))["mine"].token
     answer = await store.claims.fail("h1", "mine", token, by_host=True)
     assert answer.facts == ("pending",)
-    assert [one.found for one in await audit_ids(cells.cell("c1"), cells.scheduler._cells)] == [
+    assert [one.found for one in await audit_ids(cells.cell("c1"), cells.scheduler.cells)] == [
         "pending in c1, active in c2"
     ]
-    await repair_ids(cells.cell("c1"), cells.scheduler._cells)
+    await repair_ids(cells.cell("c1"), cells.scheduler.cells)
     assert await cells.states() == {"c1": ENDED, "c2": ACTIVE}
 
 
@@ -501,7 +502,7 @@ async def test_a_move_that_is_called_off_leaves_the_other_claim(cells: Cells) ->
 
 async def test_an_id_made_by_a_scheduler_is_audited_too(cells: Cells) -> None:
     """The caller got no reply and retried, and the retry was placed in another cell."""
-    made = cells.cell("c1").new_claim_id()
+    made = new_claim_id("c1")
     for name in ("c1", "c2"):
         store, host = cells.cell(name).store, cells.hosts[{"c1": "h1", "c2": "h2"}[name]]
         host.held[made] = held_claim(made, (await store.claims.read(["mine"]))["mine"].token)
@@ -517,7 +518,7 @@ async def test_an_id_of_three_cells_is_one_problem(clean_store: str, cells: Cell
     """Only the claim in the cell that the id is bound to stays."""
     settings = QUIET.model_copy(update={"cells": ("c3", "c2", "c1")})
     async with Scheduler.connect(clean_store, settings) as scheduler:
-        store = scheduler._cells.named("c3").store
+        store = scheduler.cells.named("c3").store
         await store.init()
         third = PlainHost(store, "h3", 4, lease_s=3600)
         third.held["mine"] = held_claim("mine", "1-a.1")

@@ -52,7 +52,7 @@ class Broken:
 
 @pytest.fixture
 async def broken(scheduler: Scheduler, clean_store: str) -> AsyncIterator[Broken]:
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     await group(cell.store, count_by=("label:rack",))
     await pool(cell.store)
     for name in ("a", "b"):

@@ -115,7 +115,7 @@ async def fill(cell: CellStore) -> None:
 
 async def make_due(scheduler: Scheduler) -> None:
     """Place claims with a lease of 1 ms, so that the next sweep finds all of them due."""
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     clock = await cell.store.tick()
     for first in range(0, DUE, 50):
         members = tuple(Member(f"due-{first + one}", (Candidate("h0", {"VCPU": 1}),)) for one in range(50))
@@ -126,18 +126,18 @@ async def make_due(scheduler: Scheduler) -> None:
 
 async def record(scheduler: Scheduler) -> None:
     """Record all changes in the event log."""
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     await Recorder(cell.store, Settings()).record()
 
 
 WORKS: dict[str, Work] = {
     "audit": lambda scheduler: scheduler.audit(),
     "repair": lambda scheduler: scheduler.repair(),
-    "replica": lambda scheduler: repair_replica(next(iter(scheduler._cells))),
+    "replica": lambda scheduler: repair_replica(next(iter(scheduler.cells))),
     "record": record,
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),
-    "sweep": lambda scheduler: scheduler._tasks["c1"].sweeper.sweep(),
+    "sweep": lambda scheduler: scheduler.tasks["c1"].sweeper.sweep(),
     "select by filter": lambda scheduler: scheduler.bulk.release(ALL, dry_run=True, limit=HOSTS * CLAIMS),
     "renew by filter": lambda scheduler: scheduler.bulk.renew(ALL, lease_s=60, limit=1000),
 }
@@ -161,7 +161,7 @@ def filled() -> Iterator[Filled]:
 async def full_store(url: str) -> Snapshot:
     async with Scheduler.connect(url, QUIET) as scheduler, raw_client(url) as raw:
         await scheduler.init()
-        cell = next(iter(scheduler._cells)).store
+        cell = next(iter(scheduler.cells)).store
         await raw.hset(cell.keys.meta, mapping=UNHURRIED)  # a later restore must not count as a clock jump
         await fill(cell)
         await scheduler.quotas.put(Quota("db", {"claims": MAX_AMOUNT}))
@@ -187,14 +187,14 @@ async def test_no_turn_of_the_loop_is_longer_for_more_ids_in_two_cells(
     async with raw_client(filled.url) as raw:
         await restore(raw, filled.full)
     async with Scheduler.connect(filled.url, QUIET.model_copy(update={"cells": ("c1", "c2")})) as scheduler:
-        first, second = scheduler._cells
+        first, second = scheduler.cells
         said = await second.store.hosts.report(report_of("other", VCPU=10_000))
         held = [held_claim(f"h{one % HOSTS}-{one // HOSTS}", f"{said.epoch}.1") for one in range(HOSTS * CLAIMS // 8)]
         await second.store.hosts.attest("other", said.epoch, held=held)
         found = list[Problem]()
 
         async def work() -> None:
-            found.extend(await audit_ids(first, scheduler._cells))
+            found.extend(await audit_ids(first, scheduler.cells))
 
         counted = await lines_of(work(), monkeypatch)
     assert len(found) == len(held)
@@ -212,7 +212,7 @@ async def test_no_turn_of_the_loop_is_longer_for_a_refusal_by_more_hosts(monkeyp
     with PrivateServer.start() as server:
         async with Scheduler.connect(server.url, PATIENT) as scheduler:
             await scheduler.init()
-            columns = next(iter(scheduler._cells)).updater.columns
+            columns = next(iter(scheduler.cells)).updater.columns
             for number in range(1500):
                 columns.put(f"h{number}", gpu_host(columns.epoch, number))
             with pytest.raises(NoValidHost):  # leave out what is done only once, or once for the hosts

@@ -16,7 +16,7 @@ async def test_a_scheduler_mends_by_itself(clean_store: str) -> None:
     async with Scheduler.connect(clean_store, Settings(check_s=0.05)) as scheduler, raw_client(clean_store) as raw:
         await scheduler.init()
         await report_all(scheduler, [report_of("h1", VCPU=8)])
-        keys = scheduler._cells.named("c1").store.keys
+        keys = scheduler.cells.named("c1").store.keys
         await raw.hset(keys.host("h1"), "claimed.VCPU", "3")
 
         async def repaired() -> bool:
@@ -34,9 +34,9 @@ async def test_one_checks_the_store_and_each_its_own_replica(clean_store: str) -
     ):
         await one.init()
         await report_all(one, [report_of("h1", VCPU=8)])
-        cells = [scheduler._cells.named("c1") for scheduler in (one, other)]
+        cells = [scheduler.cells.named("c1") for scheduler in (one, other)]
         first, second = (
-            Maintenance(cell, scheduler._cells, Settings()) for cell, scheduler in zip(cells, (one, other), strict=True)
+            Maintenance(cell, scheduler.cells, Settings()) for cell, scheduler in zip(cells, (one, other), strict=True)
         )
         assert (await first.check()).problems == ()
         await raw.zadd(cells[0].store.keys.deadlines, {"nix": 2**50})
@@ -53,7 +53,7 @@ async def test_one_checks_the_store_and_each_its_own_replica(clean_store: str) -
 async def test_upkeep_can_be_turned_off(clean_store: str, setting: dict[str, float]) -> None:
     settings = Settings(tick_s=0.01, check_s=0.01).model_copy(update=setting)
     async with Scheduler.connect(clean_store, settings) as scheduler, raw_client(clean_store) as raw:
-        keys = scheduler._cells.named("c1").store.keys
+        keys = scheduler.cells.named("c1").store.keys
         duty, off = ("record", "check") if "check_s" in setting else ("check", "record")
 
         async def taken() -> bool:

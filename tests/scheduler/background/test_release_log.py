@@ -171,7 +171,7 @@ async def test_a_failure_that_ended_a_claim_is_repeated(clean_store: str, binary
             await scheduler.claims.fail(claim_id, token)
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token)])
-        await scheduler._cells.named("c1").released.replay_releases(epoch)
+        await scheduler.cells.named("c1").released.replay_releases(epoch)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDING
 
 
@@ -181,10 +181,10 @@ async def test_an_end_that_nobody_has_heard_of_is_not_repeated(clean_store: str,
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         await cell.claims.fail("h1", claim_id, token, by_host=False, retry=True)
-        [own] = scheduler._cells
+        [own] = scheduler.cells
         claim = (await cell.claims.read([claim_id]))[claim_id]
         with pytest.raises(NoValidHost):
-            await scheduler.claims.migrations.place_again(own, claim)
+            await scheduler.migrations.place_again(own, claim)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch, held=[held_claim(claim_id, token)])
@@ -206,7 +206,7 @@ async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         with monkeypatch.context() as failing:
-            failing.setattr(scheduler._cells, "release_elsewhere", unavailable)
+            failing.setattr(scheduler.cells, "release_elsewhere", unavailable)
             with pytest.raises(StoreUnavailable):
                 await scheduler.claims.fail(claim_id, token, alternates)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
@@ -215,7 +215,7 @@ async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
         await open_host(cell, "h2")
         placed = await scheduler.claims.fail(claim_id, token)
         assert placed.host == "h2"
-        await scheduler._cells.named("c1").released.replay_releases(epoch)
+        await scheduler.cells.named("c1").released.replay_releases(epoch)
         now = (await cell.claims.read([claim_id]))[claim_id]
         assert (now.host, now.state) == ("h2", ClaimStatus.CLAIMED)
 
@@ -235,7 +235,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         ended = (await cell.claims.read([claim_id]))[claim_id]
         epoch = await before.play(cell)
         await cell.hosts.attest("h1", epoch)
-        assert await scheduler._cells.named("c1").released.replay_releases(epoch) >= 1
+        assert await scheduler.cells.named("c1").released.replay_releases(epoch) >= 1
         now = (await cell.claims.read([claim_id]))[claim_id]
         assert (now.state, now.end_reason) == (ClaimStatus.ENDED, ended.end_reason)
         assert (list(await cell.claims.shelved_ids()) == [claim_id]) is (verb == "shelve")
@@ -266,7 +266,7 @@ async def test_a_move_that_was_called_off_is_not_a_release(clean_store: str) -> 
         assert await scheduler.claims.release("a", target.token)
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
         await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
-        await scheduler._cells.named("c1").released.replay_releases(epoch)
+        await scheduler.cells.named("c1").released.replay_releases(epoch)
         assert await states(cell, "a") == {"h1": "active"}
 
 

@@ -24,7 +24,7 @@ async def scheduler(clean_store: str) -> AsyncIterator[Scheduler]:
 
 
 def cell_of(scheduler: Scheduler) -> Cell:
-    return scheduler._cells.named("c1")
+    return scheduler.cells.named("c1")
 
 
 async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until_their_host_attests(
@@ -56,7 +56,7 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redsched.scheduler.background.reconciler.BATCH", 1)
-    due_claims, asked = scheduler._tasks["c1"].reconciler, list[str]()
+    due_claims, asked = scheduler.tasks["c1"].reconciler, list[str]()
 
     async def do(claim_id: str, claim: object) -> None:
         asked.append(claim_id)

@@ -16,15 +16,15 @@ def share(milli: int, vcpu: int = 2, **more: object) -> Request:
 
 
 def counter_of(scheduler: Scheduler) -> WorkloadCounter:
-    return scheduler._tasks["c1"].workload
+    return scheduler.tasks["c1"].workload
 
 
 async def sums_after(scheduler: Scheduler, missing: int) -> dict[int, float]:
     """Exchange counts, add as many empty requests as complete a step, and return the shares in the columns."""
     await counter_of(scheduler).exchange()
-    await scheduler._cells.named("c1").store.workload.add(missing, Workload())
+    await scheduler.cells.named("c1").store.workload.add(missing, Workload())
     await counter_of(scheduler).exchange()
-    return dict(scheduler._cells.named("c1").updater.columns.workload.shares)
+    return dict(scheduler.cells.named("c1").updater.columns.workload.shares)
 
 
 async def gpu_host(scheduler: Scheduler) -> None:
@@ -46,7 +46,7 @@ async def test_each_request_for_gpus_counts_once(scheduler: Scheduler) -> None:
         await scheduler.select(share(1000, vcpu=100))
     assert await sums_after(scheduler, STEP - 3) == {250: 1, 300: 1, 1000: 1}
     gpus = ScarceDemand(3, {"CUSTOM_GPU_MILLI": 1550, "VCPU": 104})
-    assert scheduler._cells.named("c1").updater.columns.workload.scarce == {"CUSTOM_GPU_MILLI": gpus}
+    assert scheduler.cells.named("c1").updater.columns.workload.scarce == {"CUSTOM_GPU_MILLI": gpus}
 
 
 async def test_every_scheduler_weighs_by_the_same_sums(scheduler: Scheduler, clean_store: str) -> None:
@@ -54,12 +54,12 @@ async def test_every_scheduler_weighs_by_the_same_sums(scheduler: Scheduler, cle
     await gpu_host(scheduler)
     await scheduler.select(share(700))
     assert await sums_after(scheduler, STEP - 1) == {700: 1}
-    columns = scheduler._cells.named("c1").updater.columns
+    columns = scheduler.cells.named("c1").updater.columns
     before = columns.workload
     await counter_of(scheduler).exchange()
     assert columns.workload is before
     async with Scheduler.connect(clean_store, Settings()) as other:
-        assert other._cells.named("c1").updater.columns.workload.shares == {700: 1}
+        assert other.cells.named("c1").updater.columns.workload.shares == {700: 1}
 
 
 async def test_requests_for_other_scarce_classes_count_by_class(clean_store: str) -> None:
@@ -71,7 +71,7 @@ async def test_requests_for_other_scarce_classes_count_by_class(clean_store: str
             with pytest.raises(NoValidHost):
                 await scheduler.select(request)
         assert await sums_after(scheduler, STEP - 1) == {}
-        assert scheduler._cells.named("c1").updater.columns.workload.scarce == {
+        assert scheduler.cells.named("c1").updater.columns.workload.scarce == {
             "FPGA": ScarceDemand(2, {"FPGA": 4, "VCPU": 18}),
             "CUSTOM_SSD_GB": ScarceDemand(2, {"CUSTOM_SSD_GB": 100, "MEMORY_MB": 140}),
         }

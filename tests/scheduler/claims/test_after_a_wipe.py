@@ -141,7 +141,7 @@ async def test_the_cell_waits_for_no_host_that_was_written_off(clean_store: str)
     """Its machine may never come back."""
     async with at_work(clean_store, 4, 4, settings=QUICK) as work, raw_client(clean_store) as raw:
         await work.scheduler.hosts.write_off("h1", force=True)
-        await work.scheduler._cells.catch_up()
+        await work.scheduler.cells.catch_up()
         await raw.flushall()
         await work.hosts[0].speak()
 
@@ -155,7 +155,7 @@ async def test_the_cell_waits_for_no_host_that_was_written_off(clean_store: str)
 async def test_hosts_are_not_forgotten_before_the_clock_of_the_new_epoch_is_read(clean_store: str) -> None:
     """A sweep may come between the snapshot of a wiped cell and the next poll."""
     async with at_work(clean_store, 4, 4) as work, raw_client(clean_store) as raw:
-        updater = work.scheduler._cells.named("c1").updater
+        updater = work.scheduler.cells.named("c1").updater
         await updater.catch_up()
         before = updater._clock
         await raw.flushall()

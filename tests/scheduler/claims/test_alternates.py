@@ -99,7 +99,7 @@ async def test_an_end_does_not_hit_what_another_scheduler_has_placed_meanwhile(
         async def placed_again() -> None:
             await work.store.claims.fail("h0", "mine", token, by_host=True)
             claim = await work.scheduler.claims.get("mine")
-            await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), claim)
+            await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), claim)
 
         before_next(monkeypatch, work.store.claims, "release", placed_again)
         with pytest.raises(StaleToken):

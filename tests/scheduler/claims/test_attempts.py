@@ -60,7 +60,7 @@ async def asked_for(work: Work, request: Request = WAITS) -> tuple["asyncio.Task
     """Start a selection that waits for its hosts; return its task and its claim."""
     task = asyncio.create_task(work.scheduler.select(request))
     claim = await on_host(work, "h0")
-    words = work.scheduler._tasks["c1"].confirmations
+    words = work.scheduler.tasks["c1"].confirmations
     await wait_until(lambda: "mine" in words._waits, what="it waits")
     return task, claim
 
@@ -327,7 +327,7 @@ async def test_work_that_crashes_again_and_again_waits_longer_each_time(clean_st
             clock = await work.store.tick()
             due_ms = await work.store.due.reconcile_at_ms("mine")
             assert due_ms is not None
-            await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
+            await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), await mine(work))
             return -(-(due_ms - clock.now_ms) // 1000)
 
         assert [await crash() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -354,7 +354,7 @@ async def test_two_schedulers_place_it_once(clean_store: str) -> None:
         await fails(work, await mine(work))
         pending = await mine(work)
         both = (work.scheduler, other) * 3
-        again = (one.claims.migrations.place_again(one._cells.named("c1"), pending) for one in both)
+        again = (one.migrations.place_again(one.cells.named("c1"), pending) for one in both)
         found = await asyncio.gather(*again)
         assert {(one.host, one.state) for one in found} == {("h1", CLAIMED)}
         assert len({one.token for one in found}) == 1
@@ -434,7 +434,7 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_work(clean_store, 6, 5) as work:
-        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "_on_pending", lambda _: None)
+        monkeypatch.setattr(work.scheduler.tasks["c1"].confirmations, "_on_pending", lambda _: None)
         task, claim = await asked_for(work)
         await fails(work, claim)
         pending = await mine(work)
@@ -443,7 +443,7 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
         assert ((await mine(work)).state, (await mine(work)).end_reason) == (ENDED, EndReason.RELEASED)
         # A scheduler that still tries to place the claim is refused.
         with pytest.raises(ClaimState):
-            await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), pending)
+            await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), pending)
         await work.store.claims.reconcile(["mine"], counted_by(pending))
         await work.settle()
         assert await work.held() == {}
@@ -468,7 +468,7 @@ async def test_a_service_that_crashes_on_the_only_host_comes_up_there_again(clea
 async def test_a_service_that_crashes_goes_to_another_host_first(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         await fails(work, await work.active(SERVICE))
-        await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
+        await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), await mine(work))
         assert (await mine(work)).host == "h1"
 
 
@@ -477,9 +477,9 @@ async def test_a_service_that_finds_no_room_waits_for_it_and_says_so(clean_store
     async with at_work(clean_store, 2) as work:
         await fails(work, await work.active(SERVICE), "it has crashed")
         [other] = (await work.scheduler.select(Request({"VCPU": 2}))).selections
-        cell = work.scheduler._cells.named("c1")
+        cell = work.scheduler.cells.named("c1")
         with pytest.raises(NoValidHost, match="claim mine is pending, and a place is looked for again"):
-            await work.scheduler.claims.migrations.place_again(cell, await mine(work))
+            await work.scheduler.migrations.place_again(cell, await mine(work))
         now = await mine(work)
         assert now.state is PENDING
         assert now.next_attempt_at_ms == await work.store.due.reconcile_at_ms("mine")
@@ -501,7 +501,7 @@ async def test_a_service_over_its_quota_waits(clean_store: str) -> None:
         await fails(work, await work.active(replace(SERVICE, project="web")))
         await work.scheduler.select(Request({"VCPU": 2}, project="web"))
         with pytest.raises(QuotaExceeded):
-            await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
+            await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), await mine(work))
         assert (await mine(work)).state is PENDING
 
 

@@ -99,8 +99,8 @@ async def test_one_place_is_no_gang(clean_store: str) -> None:
         claim = await work.active(one)
         assert (claim.gang_on_exit, claim.gang_members) == (GangOnExit.KEEP, {})
         await fails(work, claim)
-        cell = work.scheduler._cells.named("c1")
-        await work.scheduler.claims.migrations.place_again(cell, await work.scheduler.claims.get("a"))
+        cell = work.scheduler.cells.named("c1")
+        await work.scheduler.migrations.place_again(cell, await work.scheduler.claims.get("a"))
         assert (await work.scheduler.claims.get("a")).host == "h1"
 
 
@@ -195,11 +195,11 @@ async def test_the_gang_waits_until_there_is_room_for_all_of_it(clean_store: str
         await fails(work, before["b"])
         [other] = (await work.scheduler.select(Request({"VCPU": 2}))).selections
         await due(work, "b")
-        cell = work.scheduler._cells.named("c1")
-        await work.scheduler.claims.migrations.place_again(cell, (await claims(work))["b"])
+        cell = work.scheduler.cells.named("c1")
+        await work.scheduler.migrations.place_again(cell, (await claims(work))["b"])
         await work.work()
         with pytest.raises(NoValidHost, match="gang of a, b, c is placed again as a whole, 3 members: "):
-            await work.scheduler.claims.migrations.place_again(cell, (await claims(work))["b"])
+            await work.scheduler.migrations.place_again(cell, (await claims(work))["b"])
         now = await claims(work)
         assert {one.state for one in now.values()} == {PENDING}
         assert all("there is no place for it now: " in one.reason.text for one in now.values() if one.reason)
@@ -227,10 +227,10 @@ async def test_a_member_whose_gang_starts_again_is_not_placed_alone(clean_store:
     async with at_work(clean_store, 2, 2, 2, 2) as work:
         before = await start(work, REPLACE)
         await fails(work, before["a"])
-        cell, claim = work.scheduler._cells.named("c1"), (await claims(work))["a"]
+        cell, claim = work.scheduler.cells.named("c1"), (await claims(work))["a"]
         alone = ReplacementSpec(EndReason.FAILED)
         with pytest.raises(ClaimState, match="belongs to a gang"):
-            await work.scheduler.claims.migrations._replacements.place(cell, claim, alone)
+            await work.scheduler.migrations._replacements.place(cell, claim, alone)
         await runs_again(work)
 
 

@@ -47,7 +47,7 @@ async def in_zones(work: Work, **zones: str) -> None:
     for host in work.hosts:
         host.report = replace(host.report, zone=zones.get(host.name, "az1"))
         await host.speak()
-    await work.scheduler._cells.catch_up()
+    await work.scheduler.cells.catch_up()
 
 
 async def drain(work: Work, *hosts: str) -> None:
@@ -138,7 +138,7 @@ async def test_a_member_that_moves_in_between_is_not_met(clean_store: str, monke
     """The store refuses a target that was chosen before the other member moved there, and another one is chosen."""
     async with at_work(clean_store, 10, 9, 8, 3) as work:
         assert await start(work, pair(APART)) == ["h0", "h1"]
-        cell, answers = work.scheduler._cells.named("c1"), list[ClaimAnswer]()
+        cell, answers = work.scheduler.cells.named("c1"), list[ClaimAnswer]()
         overtaking = list[bool]()
         ask = cell.store.claims.place
 

@@ -48,7 +48,7 @@ async def test_a_claim_keeps_why_it_is_where_it_is(clean_store: str) -> None:
 async def test_it_says_which_candidate_was_taken(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another scheduler takes the room of the first one between the decision and the claim."""
     async with at_work(clean_store, 4, 3, 2) as work, Scheduler.connect(clean_store, BY_HAND) as other:
-        cell = next(iter(work.scheduler._cells))
+        cell = next(iter(work.scheduler.cells))
 
         async def take_h0() -> None:
             await other.select(Request({"VCPU": 4}, hosts=frozenset({"h0"})))
@@ -139,7 +139,7 @@ async def test_nothing_is_kept_if_a_setting_says_so(clean_store: str) -> None:
 
 async def test_what_would_take_more_than_its_share_is_not_kept(scheduler: Scheduler) -> None:
     """Calls that several requests share have the decisions on some of them then."""
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     allowed = cycle([True, False, False])
     keeping = SimpleNamespace(begin=lambda: next(allowed), end=lambda: None, refused=0)
     cell.decider._keeping = keeping  # type: ignore[assignment]
@@ -152,7 +152,7 @@ async def test_what_would_take_more_than_its_share_is_not_kept(scheduler: Schedu
 
 
 async def test_the_number_of_decisions_that_are_not_kept_is_counted(scheduler: Scheduler) -> None:
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     assert cell.decider._keeping is not None
     cell.decider._keeping._left = -1.0
     [found] = (await scheduler.select(TWO)).selections
@@ -187,7 +187,7 @@ async def test_audits_keep_the_decisions_of_live_claims(scheduler: Scheduler, cl
     [alone] = (await scheduler.select(TWO)).selections
     first, _ = (await scheduler.select(Request({"VCPU": 1}, count=2, claim_ids=("a", "b")))).selections
     await decision_of(scheduler, "b")
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     async with raw_client(clean_store) as raw:
         keys = [key async for key in raw.scan_iter("*:decision:*")]
         assert len(keys) == 2
@@ -203,7 +203,7 @@ async def test_nobody_waits_for_a_note(clean_store: str) -> None:
     async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
         await scheduler.init()
         await report_all(scheduler, [report_of("h1", VCPU=8)])
-        notes = next(iter(scheduler._cells)).store.texts.decisions
+        notes = next(iter(scheduler.cells)).store.texts.decisions
         async with asyncio.timeout(patience_s(30)), notes._writing:
             [found] = (await scheduler.select(TWO)).selections
         assert (await decision_of(scheduler)).token == found.token
@@ -239,7 +239,7 @@ async def test_the_note_of_a_placement_is_not_shown_for_the_next_one(scheduler: 
     """The next one has none, because this would take more than its share."""
     [found] = (await scheduler.select(TWO)).selections
     assert (await decision_of(scheduler)).token == found.token
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     cell.decider._keeping = SimpleNamespace(begin=lambda: False, end=lambda: None, refused=0)  # type: ignore[assignment]
     again = await scheduler.claims.fail("mine", found.token or "", found.alternates)
     now = await scheduler.claims.get("mine")

@@ -8,6 +8,8 @@ from redsched.errors import ClaimState, NotFound, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, RelationType, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims import service
+from redsched.scheduler.claims.by_id import find_claims
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.builders.cells import raw_client
 from tests.support.builders.counted_claims import group
@@ -275,14 +277,14 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
-        before = await work.scheduler.claims._cells.find_claim("mine")
-        find, late = Cells.find_claim, [before]
+        before = await find_claims(work.scheduler.cells, "mine")
+        late = [before]
 
-        async def once_late(self: Cells, claim_id: str) -> tuple[Cell, Claim]:
-            return late.pop() if late else await find(self, claim_id)
+        async def once_late(cells: Cells, claim_id: str) -> list[tuple[Cell, Claim]]:
+            return late.pop() if late else await find_claims(cells, claim_id)
 
         await work.settle()
-        monkeypatch.setattr(Cells, "find_claim", once_late)
+        monkeypatch.setattr(service, "find_claims", once_late)
         with pytest.raises(StaleToken):
             await work.scheduler.claims.release("mine", claim.token)
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE, "only that placing was meant"

@@ -28,7 +28,7 @@ async def only(scheduler: Scheduler, hosts: set[str]) -> None:
     """Let these hosts take claims, and no others."""
     for name in ("h1", "h2", "h3"):
         await (scheduler.hosts.enable if name in hosts else scheduler.hosts.disable)(name)
-    await scheduler._cells.refresh()
+    await scheduler.cells.refresh()
 
 
 async def move(scheduler: Scheduler, name: str, host: str) -> None:
@@ -37,7 +37,7 @@ async def move(scheduler: Scheduler, name: str, host: str) -> None:
     await scheduler.claims.move(name, before.token, hosts=frozenset((host,)))
     target = (await scheduler.claims.get(name)).target
     assert target is not None
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     await cell.claims.confirm(host, name, target.token)
     await cell.claims.gone(before.host, name, before.token, EndReason.MOVED, {})
     assert (await scheduler.claims.get(name)).hosts == (host,)
@@ -90,7 +90,7 @@ async def test_and_one_that_loses_its_place(placed: Scheduler) -> None:
     """Claims without a place come first: a claim that has none since the list began would come nowhere."""
     first = await placed.claims.page(WEB, 2, "")
     claim = await placed.claims.get("e")
-    await placed._cells.named("c1").store.claims.fail("h3", "e", claim.token, by_host=True)
+    await placed.cells.named("c1").store.claims.fail("h3", "e", claim.token, by_host=True)
     later = await placed.claims.get("e")
     found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert ("e" in found) == later.is_live
@@ -139,8 +139,8 @@ async def test_a_claim_is_found_though_the_changes_are_no_longer_kept(placed: Sc
     """A scheduler that has just started, or that is far behind, looks at all claims again."""
     first = await placed.claims.page(WEB, 2, "")
     await move(placed, "e", "h1")
-    await placed._cells.refresh()
-    placed._cells.named("c1").updater.recent.clear()
+    await placed.cells.refresh()
+    placed.cells.named("c1").updater.recent.clear()
     found = [one.claim_id for one in (*first.items, *await rest(placed, first.next))]
     assert sorted(found) == sorted(HOSTS)
 
@@ -148,7 +148,7 @@ async def test_a_claim_is_found_though_the_changes_are_no_longer_kept(placed: Sc
 async def test_a_new_epoch_lists_all_claims_again(placed: Scheduler) -> None:
     """While hosts attest, a list may not see their claims."""
     first = await placed.claims.page(WEB, 2, "")
-    cell = placed._cells.named("c1")
+    cell = placed.cells.named("c1")
     await cell.store.raise_epoch(cell.updater.epoch)
     found = [one.claim_id for one in await rest(placed, first.next)]
     assert sorted(found[-5:]) == sorted(HOSTS)

@@ -98,7 +98,7 @@ async def test_plans_do_without(clean_store: str) -> None:
     """They keep the requests of all claims in memory."""
     async with at_work(clean_store, 4) as work:
         await work.active(MINE)
-        known = await read_known(work.scheduler._cells.named("c1"), ["h0"])
+        known = await read_known(work.scheduler.cells.named("c1"), ["h0"])
         assert list(known.texts.values()) == [Request({"VCPU": 2}).canonical()]
 
 

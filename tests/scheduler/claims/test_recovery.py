@@ -23,7 +23,7 @@ async def keep(work: Work, host: str, vcpu: int) -> None:
     """Keep amounts of a host for a request of another project that waits."""
     outcome = await work.store.reservations.put(host, "r1", {"VCPU": vcpu}, 3_600_000, 0, 9, "big", "web")
     assert outcome is Outcome.OK
-    await work.scheduler._cells.catch_up()
+    await work.scheduler.cells.catch_up()
 
 
 async def refused(work: Work, request: Request) -> str:
@@ -58,7 +58,7 @@ async def test_a_service_that_failed_starts_again_where_its_host_keeps_all(clean
         pending = await work.scheduler.claims.get("service")
         assert (pending.state, pending.was_active) == (ClaimStatus.PENDING, True)
         assert await refused(work, Request({"VCPU": 4}))
-        again = await work.scheduler.claims.migrations.place_again(work.scheduler._cells.named("c1"), pending)
+        again = await work.scheduler.migrations.place_again(work.scheduler.cells.named("c1"), pending)
         assert (again.state, again.host) == (ClaimStatus.CLAIMED, "h0")
 
 
@@ -115,8 +115,8 @@ async def test_only_a_call_whose_claims_are_all_recovered_goes_before_reservatio
         runs = await work.active(Request({"VCPU": 2}, claim_ids=("runs",), hosts=frozenset({"h1"})), 1)
         await keep(work, "h1", 6)
         await work.scheduler.hosts.write_off("h0", force=True)
-        await work.scheduler._cells.catch_up()
-        columns = work.scheduler._cells.named("c1").updater.columns
+        await work.scheduler.cells.catch_up()
+        columns = work.scheduler.cells.named("c1").updater.columns
         row = columns.row("h1")
         assert row is not None
         for claims, kept in (((lost,), 0), ((lost, runs), 6), ((runs,), 6)):

@@ -126,7 +126,7 @@ async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_stor
     async with at_work(clean_store, 8) as work:
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
         await work.store.reservations.put("h0", "r", {"VCPU": 4}, 3_600_000, 0, 5, "big", "ml")
-        await work.scheduler._cells.catch_up()
+        await work.scheduler.cells.catch_up()
         with pytest.raises(
             NoValidHost, match="4 VCPU there are kept for a request that waits: request 4 VCPU"
         ) as refused:

@@ -48,6 +48,8 @@ async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Schedul
     token = await claim(scheduler)
     with pytest.raises(StaleToken):
         await scheduler.claims.confirm("mine", OLD_TOKEN)
+    with pytest.raises(InvalidRequest, match="lease_s must be a whole number from 1"):
+        await scheduler.claims.renew("mine", token, 0)
     renewed = await scheduler.claims.renew("mine", token, 600)
     assert (await scheduler.claims.confirm("mine", token)).state is ClaimStatus.ACTIVE
     assert renewed.expires_at_ms is not None
@@ -88,7 +90,7 @@ async def test_unknown_objects_are_unknown(scheduler: Scheduler) -> None:
 
 async def test_nothing_is_unknown_while_hosts_attest(scheduler: Scheduler) -> None:
     """In a new epoch a host may still restore a missing claim; a known host is shown as not attested."""
-    await new_epoch(scheduler._cells.named("c1").store)
+    await new_epoch(scheduler.cells.named("c1").store)
     with pytest.raises(Settling):
         await scheduler.claims.get("none")
     with pytest.raises(Settling):
@@ -137,7 +139,7 @@ async def test_two_agents_do_not_speak_for_one_host(scheduler: Scheduler) -> Non
 
 async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
     """After a given change the later ones come once and in order; after an unknown one comes a reset."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     await cell.updater.catch_up()
     start = cell.updater.seq
     await claim(scheduler)
@@ -161,7 +163,7 @@ async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_st
     await claim(scheduler, vcpu=8)
     await claim(scheduler, "other", vcpu=6)
     assert (await scheduler.audit()).problems == ()
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     async with raw_client(clean_store) as raw:
         await raw.hset(cell.keys.host("h1"), "capacity.VCPU", "7")
         await raw.hset(cell.keys.host("h2"), "claimed.VCPU", "5")
@@ -173,7 +175,7 @@ async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_st
 
 async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Scheduler, clean_store: str) -> None:
     """They are compared with the claims; a pool that its operator shrank is reported as over, not as a problem."""
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     await group(cell, count_by=("label:rack",))
     await pool(cell)
     amounts = {"VCPU": 1, SEAT: 3}
@@ -202,7 +204,7 @@ async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Sc
 
 
 async def test_claims_of_a_group_and_a_pool_that_are_gone_are_found(scheduler: Scheduler, clean_store: str) -> None:
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     await group(cell)
     await given(cell, joining("a", "h1"))
     async with raw_client(clean_store) as raw:
@@ -222,7 +224,7 @@ async def test_a_host_that_shrank_is_no_fault(scheduler: Scheduler) -> None:
 async def test_a_lease_on_a_host_that_was_not_heard_is_no_leak(scheduler: Scheduler, clean_store: str) -> None:
     """In a new epoch no claim expires on a host that has not attested."""
     await claim(scheduler)
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     async with raw_client(clean_store) as raw:
         await raw.zadd(cell.keys.deadlines, {"mine": 1})
         await raw.hset(cell.keys.claim("mine"), "expires_at_ms", "1")
@@ -233,7 +235,7 @@ async def test_a_lease_on_a_host_that_was_not_heard_is_no_leak(scheduler: Schedu
 async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_store: str) -> None:
     """Lists still work, and the audit names the damaged objects."""
     await claim(scheduler, vcpu=8)
-    cell = scheduler._cells.named("c1").store
+    cell = scheduler.cells.named("c1").store
     async with raw_client(clean_store) as raw:
         await raw.hset(cell.keys.host("h2"), mapping={"claimed.VCPU": "nan", "version": "x", "status": "?"})
         await raw.hset(cell.keys.claim("mine"), "amount.VCPU", "much")
@@ -246,8 +248,8 @@ async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_stor
 
 async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler, clean_store: str) -> None:
     """A sweeper that has seen a later time still examines earlier deadlines."""
-    cell = scheduler._cells.named("c1")
-    sweeper = scheduler._tasks["c1"].sweeper
+    cell = scheduler.cells.named("c1")
+    sweeper = scheduler.tasks["c1"].sweeper
     sweeper._swept_until_ms = 2**50
     async with raw_client(clean_store) as raw:
         await raw.hset(cell.store.keys.host("h1"), "alive_until_ms", "1")
@@ -259,7 +261,7 @@ async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler
 async def test_a_claim_shows_why_it_failed_and_not_why_another_by_its_id_did(
     scheduler: Scheduler, clean_store: str
 ) -> None:
-    store = scheduler._cells.named("c1").store
+    store = scheduler.cells.named("c1").store
     for claim_id in ("mine", "other"):
         await scheduler.select(Request({"VCPU": 1}, claim_ids=(claim_id,), hosts=frozenset({"h1"})))
     claim = await scheduler.claims.get("mine")

@@ -23,9 +23,9 @@ async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
         shelved = await work.scheduler.claims.get("mine")
         assert (shelved.state, shelved.end_reason, await work.held()) == (ClaimStatus.ENDED, EndReason.SHELVED, {})
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h0"})))
-        back, fresh = await work.scheduler.claims.unshelved("mine")
+        back, fresh = await work.scheduler.migrations.unshelve("mine")
         assert (back.host, back.claim_id, back.slots, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
-        again, fresh = await work.scheduler.claims.unshelved("mine")
+        again, fresh = await work.scheduler.migrations.unshelve("mine")
         assert (again.token, fresh) == (back.token, False)
         await work.settle()
         now = await work.scheduler.claims.get("mine")
@@ -59,7 +59,7 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
         await work.store.claims.fail(back.host, back.claim_id, back.token, by_host=True)
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.SHELVED
-        again, fresh = await work.scheduler.claims.unshelved("mine")
+        again, fresh = await work.scheduler.migrations.unshelve("mine")
         assert (again.token != back.token, fresh) == (True, True)
         assert (await work.scheduler.claims.fail("mine", again.token, ())).end_reason is EndReason.SHELVED, (
             "also where no other may"
@@ -76,9 +76,9 @@ async def test_what_was_active_after_it_was_unshelved_can_fail(clean_store: str)
         await work.work()
         back = await work.scheduler.claims.get("mine")
         await work.store.claims.fail(back.host, back.claim_id, back.token, by_host=True)
-        cell = work.scheduler._cells.named("c1")
+        cell = work.scheduler.cells.named("c1")
         with pytest.raises(NoValidHost):
-            await work.scheduler.claims.migrations.place_again(cell, await work.scheduler.claims.get("mine"))
+            await work.scheduler.migrations.place_again(cell, await work.scheduler.claims.get("mine"))
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
 
 
@@ -175,7 +175,7 @@ async def test_what_was_moved_before_it_was_shelved_is_found_by_its_id_and_nothi
         await work.scheduler.claims.shelve("mine", (await work.scheduler.claims.get("mine")).token)
         await work.settle()
         assert (await work.scheduler.audit()).problems == ()
-        assert (await work.scheduler.claims.unshelved("mine"))[1]
+        assert (await work.scheduler.migrations.unshelve("mine"))[1]
         await work.settle()
         await work.is_sound()
 

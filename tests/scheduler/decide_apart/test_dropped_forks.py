@@ -83,7 +83,7 @@ async def test_columns_are_read_once_where_a_claim_is_overdue(clean_store: str, 
         raw.zadd("rs:{c1}:deadlines", {"overdue": 1})
     settings = Settings(redis_url=clean_store, tick_s=3600)
     async with Scheduler.connect(clean_store, settings, on_demand=True, read_only=read_only) as scheduler:
-        [cell] = scheduler._cells
+        [cell] = scheduler.cells
         seen = list[Any]()
         await cell.read_at_head(lambda: seen.append(int(cell.updater.columns.claimed["VCPU"].sum())))
         assert seen == [1 if read_only else 0]

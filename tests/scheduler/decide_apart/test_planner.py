@@ -44,7 +44,7 @@ async def apart(clean_store: str) -> AsyncIterator[Scheduler]:
 
 
 def planner_of(scheduler: Scheduler) -> Planner:
-    found = scheduler._components.limits.planner
+    found = scheduler._limits.planner
     assert found is not None
     return found
 
@@ -68,8 +68,8 @@ async def test_what_a_fork_proposes_is_claimed(apart: Scheduler) -> None:
     found = await apart.select(GANG)
     assert len(found.selections) == 20
     assert len({one.claim_id for one in found.selections}) == 20
-    [cell] = apart._cells
-    await apart._cells.catch_up()
+    [cell] = apart.cells
+    await apart.cells.catch_up()
     assert cell.updater.columns.tentative == 0
     assert int(cell.updater.columns.claimed["VCPU"].sum()) == sum(1 + n % 3 for n in range(20))
     assert planner_of(apart).pids == []
@@ -89,7 +89,7 @@ async def test_room_that_was_just_released_is_seen(apart: Scheduler) -> None:
 
 async def test_short_work_uses_what_is_kept_for_requests_that_wait_longer(apart: Scheduler) -> None:
     """A fork has no clock of its own."""
-    [cell] = apart._cells
+    [cell] = apart.cells
     for n in range(10):
         await cell.store.reservations.put(f"h{n}", "other", {"VCPU": 8}, 3_600_000, 3_600_000, 10)
     with pytest.raises(NoValidHost):

@@ -58,7 +58,7 @@ class Fleet:
     """Hosts h0 to h4, of which some are down, and the fencers of a scheduler."""
 
     def __init__(self, work: Work, raw: Any) -> None:
-        self.work, self.raw, self.cell = work, raw, work.scheduler._cells.named("c1")
+        self.work, self.raw, self.cell = work, raw, work.scheduler.cells.named("c1")
 
     def fencer(self, settings: Settings) -> Fencer:
         return Fencer(self.cell, settings)

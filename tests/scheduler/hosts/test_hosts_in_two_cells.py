@@ -48,7 +48,7 @@ async def raw(clean_store: str) -> AsyncIterator[Any]:
 
 
 def store_of(scheduler: Scheduler, cell: str) -> CellStore:
-    return scheduler._cells.named(cell).store
+    return scheduler.cells.named(cell).store
 
 
 async def names_in(scheduler: Scheduler, cell: str) -> list[str]:

@@ -107,7 +107,7 @@ async def test_it_is_declared_for_the_cell_that_the_host_will_report_to(clean_st
     async with Scheduler.connect(clean_store, Settings(cells="c1,c2", tick_s=3600)) as scheduler:
         await scheduler.init()
         await scheduler.hosts.disable("h7", ahead=True)
-        await scheduler._cells.named("c2").store.hosts.report(report_of("h7"))
+        await scheduler.cells.named("c2").store.hosts.report(report_of("h7"))
         assert (await scheduler.hosts.get("h7")).status is HostStatus.DISABLED
 
 
@@ -116,7 +116,7 @@ async def test_new_hosts_join_disabled_if_a_setting_says_so(clean_store: str) ->
     closed = BY_HAND.model_copy(update={"enable_new_hosts": False})
     async with Scheduler.connect(clean_store, closed) as scheduler:
         await scheduler.init()
-        work = Work(scheduler, scheduler._cells.named("c1").store, [])
+        work = Work(scheduler, scheduler.cells.named("c1").store, [])
         await work.scheduler.hosts.disable("h8", reason="burn-in first", ahead=True)
         for name in ("h7", "h8"):
             await work.scheduler.hosts.report(report_of(name, VCPU=6))

@@ -77,7 +77,7 @@ async def test_the_largest_amount_is_one_that_a_claim_can_take(filled: str) -> N
 async def test_what_is_kept_for_requests_that_wait_counts_apart(filled: str) -> None:
     """As far as it is free: h1 has 4 of its 8 VCPU left, and all of gpu1 is kept."""
     async with Scheduler.connect(filled, QUIET) as scheduler:
-        cell = scheduler._cells.named("c1").store
+        cell = scheduler.cells.named("c1").store
         await cell.reservations.put("h1", "r1", {"VCPU": 8, f"gpu1/{GPU}": 1000}, 60_000, 0, 9)
     (found,) = (await of(filled)).values()
     assert replace(found["VCPU"], largest_at="") == ClassCapacity(28, 3, 1, 4, 16, 4, kept=4)

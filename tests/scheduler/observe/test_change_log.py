@@ -61,7 +61,7 @@ async def read_to(reader: ChangeReader, seq: int) -> list[str]:
 async def test_each_change_is_rendered_once_for_300_readers(
     scheduler: Scheduler, log: ChangeLog, rendered: Rendered
 ) -> None:
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     start = cell.updater.seq
     readers = [log.reader() for _ in range(READERS)]
 
@@ -83,7 +83,7 @@ async def test_each_change_is_rendered_once_for_300_readers(
 
 async def test_no_wake_up_is_lost(scheduler: Scheduler, log: ChangeLog) -> None:
     """A change that is published between a reader's look and its wait ends the wait."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     async with log.reader() as reader:
         take = reader._take
 
@@ -104,7 +104,7 @@ async def test_no_wake_up_is_lost(scheduler: Scheduler, log: ChangeLog) -> None:
 
 async def test_a_reader_resumes_after_an_id(scheduler: Scheduler, log: ChangeLog) -> None:
     """Also if what follows was applied before the log had any reader."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     start = cell.updater.seq
     await claim(scheduler)
     await cell.updater.catch_up()
@@ -121,7 +121,7 @@ async def test_an_id_that_cannot_be_one_is_refused(log: ChangeLog) -> None:
 
 
 async def test_an_id_that_the_feed_does_not_have_is_a_reset(scheduler: Scheduler, log: ChangeLog) -> None:
-    updater = scheduler._cells.named("c1").updater
+    updater = scheduler.cells.named("c1").updater
     async with log.reader(f"c1:{updater.epoch}:9000000000000000") as reader:
         assert await reader.next(WAIT_S) == f"reset:{updater.seq} ".encode()
 
@@ -131,7 +131,7 @@ async def test_a_reader_too_far_behind_gets_a_reset_and_then_new_changes(
 ) -> None:
     """What is kept is bounded, whoever reads slowly."""
     monkeypatch.setattr(change_log, "MAX_BYTES", 1000)
-    cell, log = scheduler._cells.named("c1"), scheduler.change_log(Rendered(size=100))
+    cell, log = scheduler.cells.named("c1"), scheduler.change_log(Rendered(size=100))
     start = cell.updater.seq
     async with log.reader() as slow, log.reader() as quick:
         while cell.updater.seq < start + 12:
@@ -149,7 +149,7 @@ async def test_a_reader_too_far_behind_gets_a_reset_and_then_new_changes(
 
 async def test_a_snapshot_is_a_reset(scheduler: Scheduler, log: ChangeLog) -> None:
     """The changes before it were not all delivered, and a new epoch counts anew."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     async with log.reader() as reader:
         await cell.store.raise_epoch(cell.updater.epoch)
         found = b""
@@ -160,7 +160,7 @@ async def test_a_snapshot_is_a_reset(scheduler: Scheduler, log: ChangeLog) -> No
 
 async def test_a_reader_may_be_shown_only_some_changes(scheduler: Scheduler, log: ChangeLog) -> None:
     """What a reader may not see does not keep it from what follows."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     seen: list[Change] = []
 
     async def others(changes: Sequence[Change]) -> list[Change | None]:
@@ -177,7 +177,7 @@ async def test_a_reader_may_be_shown_only_some_changes(scheduler: Scheduler, log
 
 async def test_a_long_backlog_comes_in_slices(scheduler: Scheduler) -> None:
     """A reader that filters everything out of one slice goes on with the next. Nothing is rendered twice."""
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     start, rendered = cell.updater.seq, Rendered(size=10_000)
     for number in range(1, 41):
         cell.updater.recent.append(Entry(f"0-{number}", start + number, "host", "h1", number, "status", 0, {}))

@@ -39,7 +39,7 @@ async def quiet(clean_store: str) -> AsyncIterator[Scheduler]:
 
 
 def store_of(scheduler: Scheduler) -> CellStore:
-    return scheduler._cells.named("c1").store
+    return scheduler.cells.named("c1").store
 
 
 async def a_life(scheduler: Scheduler, claim_id: str) -> None:
@@ -281,7 +281,7 @@ async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
 
 async def test_what_the_replica_has_read_is_not_read_again(quiet: Scheduler, clean_store: str) -> None:
     """The feed is emptied after the replica has read it: what is recorded can only come from the replica."""
-    [cell] = quiet._cells
+    [cell] = quiet.cells
     recorder = Recorder(cell.store, Settings(), cell.updater)
     await recorder.record()
     for number in range(60):
@@ -300,7 +300,7 @@ async def test_what_the_replica_has_read_is_not_read_again(quiet: Scheduler, cle
 
 async def test_entries_of_a_replica_that_lacks_the_last_recorded_one_are_not_recorded(quiet: Scheduler) -> None:
     """After a failover other entries may have the numbers of those that it lost."""
-    [cell] = quiet._cells
+    [cell] = quiet.cells
     await Recorder(cell.store, Settings()).record()
     last = await cell.store.events.recorded()
     lost = [Change(f"{2**45 + one}-0", last.seq + one, "host", "h1", 9, "lost", 0, {}) for one in range(3)]
@@ -313,7 +313,7 @@ async def test_entries_of_a_replica_that_lacks_the_last_recorded_one_are_not_rec
 
 async def test_claims_of_this_process_are_recorded_without_reading_them(quiet: Scheduler, clean_store: str) -> None:
     """Their events are those that another recorder makes from the stored claims."""
-    [cell] = quiet._cells
+    [cell] = quiet.cells
     recorder = Recorder(cell.store, Settings(), cell.updater, cell.own)
     told: list[list[tuple[str, dict[str, int], dict[str, str]]]] = []
     for is_kept in (True, False):

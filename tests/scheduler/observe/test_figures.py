@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 
 
 def of(scheduler: Scheduler) -> tuple[CellStore, ReplicaUpdater]:
-    cell = scheduler._cells.named("c1")
+    cell = scheduler.cells.named("c1")
     return cell.store, cell.updater
 
 
@@ -80,7 +80,7 @@ async def test_expired_leases_are_counted_by_who_ends_them(clean_store: str) -> 
 async def test_audits_are_counted_with_what_they_find(clean_store: str) -> None:
     async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
         await raw.hset(work.store.keys.host("h0"), "claimed.VCPU", "3")
-        maintenance = work.scheduler._tasks["c1"].maintenance
+        maintenance = work.scheduler.tasks["c1"].maintenance
         await maintenance.check()
         await maintenance.check()
         stats = work.scheduler.stats()

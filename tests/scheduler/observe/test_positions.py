@@ -22,7 +22,7 @@ async def change(scheduler: Scheduler, host: str) -> None:
     """Make one change of a host."""
     is_disabled = (await scheduler.hosts.get(host)).status is HostStatus.DISABLED
     await (scheduler.hosts.enable if is_disabled else scheduler.hosts.disable)(host)
-    await scheduler._cells.refresh()
+    await scheduler.cells.refresh()
 
 
 async def read(log: ChangeLog, count: int, last_id: str = "") -> Events:
@@ -49,7 +49,7 @@ async def changed(scheduler: Scheduler, log: ChangeLog, hosts: str, last_id: str
 
 async def wiped(scheduler: Scheduler, url: str, changes: int) -> None:
     """Wipe the store, and let the new epoch count further than the one before."""
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     before = cell.updater.seq
     async with raw_client(url) as raw:
         await raw.flushall()
@@ -137,7 +137,7 @@ async def test_cells_that_an_id_does_not_name_are_reset(two_cells: Scheduler, lo
 
 async def test_an_id_of_a_former_release_is_a_reset_of_all_cells(two_cells: Scheduler, log_of_two: ChangeLog) -> None:
     """It has no epoch, so nobody knows to which history it belongs."""
-    seq = two_cells._cells.named("b").updater.seq
+    seq = two_cells.cells.named("b").updater.seq
     found = await read(log_of_two, 2, f"b:{seq}")
     assert [(kind, data) for kind, data, _ in found] == [("reset", '{"cell":"a"}'), ("reset", '{"cell":"b"}')]
     assert [one.partition(":")[0] for one in found[0][2].split(",")] == ["a"]

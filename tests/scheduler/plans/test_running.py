@@ -114,12 +114,12 @@ async def test_requests_that_wait_here_get_room(clean_store: str) -> None:
         waits = asyncio.create_task(
             work.scheduler.select(Request({"VCPU": 8}, claim_ids=("waits",), queue_timeout_s=60))
         )
-        await wait_until(lambda: bool(work.scheduler._components._waiting()), what="the request waits")
+        await wait_until(lambda: bool(work.scheduler._waiting()), what="the request waits")
         plan = await work.scheduler.plans.rebalance(Aim.WAITING, 5)
         assert (plan.before, plan.after, plan.goal, len(plan.moves)) == (0, 1, 1, 1)
         assert [one.problem for one in await applied(work, plan.moves)] == [""]
         assert (await waits).selections[0].host == plan.moves[0].source
-        assert work.scheduler._components._waiting() == []
+        assert work.scheduler._waiting() == []
 
 
 async def test_several_cells_are_rebalanced_in_turn(two_cells: Scheduler) -> None:

@@ -37,7 +37,7 @@ async def test_a_plan_on_many_hosts_is_made_in_another_process(clean_store: str)
     """What it changes there is not seen here, and this process goes on deciding."""
     async with Scheduler.connect(clean_store, Settings(), plan_apart=True) as scheduler:
         await scheduler.init()
-        store = scheduler._cells.named("c1").store
+        store = scheduler.cells.named("c1").store
         reports = [HostReport(f"h{n:04}", {"VCPU": Inventory(8)}, lease_s=3600) for n in range(MANY)]
         for first in range(0, MANY, 100):
             batch = reports[first : first + 100]
@@ -45,7 +45,7 @@ async def test_a_plan_on_many_hosts_is_made_in_another_process(clean_store: str)
             await aio.gather(
                 store.hosts.attest(one.name, reply.epoch) for one, reply in zip(batch, replies, strict=True)
             )
-        [cell] = scheduler._cells
+        [cell] = scheduler.cells
         assert await scheduler.plans._ask(cell, spoiled) not in (os.getpid(), None)
         assert int(cell.updater.columns.claimed["VCPU"].sum()) == 0
         found = await scheduler.plans.capacity(Request({"VCPU": 3}), "host")
@@ -93,7 +93,7 @@ async def test_what_claims_refer_to_is_read_too(scheduler: Scheduler) -> None:
     other = gang.selections[1]
     far = Request({"VCPU": 1}, hints=Hints(different_host=frozenset({other.claim_id or ""})), claim_ids=("far",))
     await scheduler.select(far)
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     host = (await scheduler.claims.get("far")).host
     known = await live.read_known(cell, [host])
     assert {"far", other.claim_id} <= known.claims.keys()
@@ -111,7 +111,7 @@ async def test_only_requests_with_hints_about_claims_are_parsed(
     await scheduler.select(Request({"VCPU": 1}, hints=far, claim_ids=("far",)))
     parse, parsed = live._hinted, list[str]()
     monkeypatch.setattr(live, "_hinted", lambda text: parsed.append(text) or parse(text))  # type: ignore[func-returns-value]
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     known = await live.read_known(cell, cell.updater.columns.names())
     assert len(known.texts) == 2
     assert ["different_host" in text for text in parsed] == [True]
@@ -130,7 +130,7 @@ async def test_claims_that_changed_while_they_were_read_are_read_again(
         rounds.append(asked[2])
 
     monkeypatch.setattr(live, "_read_hosts", late)
-    [cell] = scheduler._cells
+    [cell] = scheduler.cells
     known = await live.read_known(cell, ["h1", "h2"])
     assert rounds == [["h1", "h2"], ["h1"]]
     assert "late" in known.claims

@@ -22,7 +22,7 @@ def web(vcpu: int = 1, **more: Any) -> Request:
 
 
 def first_of(scheduler: Scheduler) -> CellStore:
-    return next(iter(scheduler._cells)).store
+    return next(iter(scheduler.cells)).store
 
 
 async def used(scheduler: Scheduler) -> dict[str, int]:
@@ -71,7 +71,7 @@ async def test_who_releases_can_claim_again_at_once(scheduler: Scheduler) -> Non
 async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(scheduler: Scheduler) -> None:
     await scheduler.quotas.put(QUOTA)
     one = (await scheduler.select(web(6))).selections[0]
-    cell = next(iter(scheduler._cells)).store
+    cell = next(iter(scheduler.cells)).store
     await cell.claims.accept(one.host, str(one.claim_id), str(one.token), 3600)
     assert not await scheduler.claims.release(str(one.claim_id))
     with pytest.raises(QuotaExceeded):
@@ -157,7 +157,7 @@ async def test_an_explanation_says_what_the_quota_does_not_allow(scheduler: Sche
     assert found.fits == 3
     assert (await scheduler.explain(web(2))).exceeded == ()
     assert (await scheduler.explain(Request({"VCPU": 99}, project="other"))).exceeded == ()
-    await new_epoch(next(iter(scheduler._cells)).store)
+    await new_epoch(next(iter(scheduler.cells)).store)
     assert (await scheduler.explain(web(2))).exceeded is None
 
 
@@ -185,7 +185,7 @@ async def test_a_resize_takes_before_and_releases_after(scheduler: Scheduler) ->
     """A claim whose work runs holds the larger amounts until its host has resized it."""
     await scheduler.quotas.put(QUOTA)
     one = (await scheduler.select(web(4))).selections[0]
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     with pytest.raises(QuotaExceeded, match="4 of 6 VCPU are used, 3 more"):
         await scheduler.claims.resize(str(one.claim_id), str(one.token), {"VCPU": 7})
     grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {"VCPU": 6})
@@ -201,7 +201,7 @@ async def test_while_hosts_attest_again_a_quota_is_settling_and_then_exact(sched
     """The cell may have lost claims: restored ones are counted, and projects without a quota are not held up."""
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4, hosts=frozenset(("h1",))))
-    cell = next(iter(scheduler._cells)).store
+    cell = next(iter(scheduler.cells)).store
     epoch = await new_epoch(cell)
     await cell.hosts.attest("h1", epoch)
     with pytest.raises(Settling):
@@ -252,7 +252,7 @@ async def test_a_project_without_a_quota_uses_no_more_than_can_be_counted(clean_
     async with Scheduler.connect(clean_store, Settings()) as scheduler:
         await scheduler.init()
         for name in ("h1", "h2"):
-            await open_host(next(iter(scheduler._cells)).store, name, VCPU=MAX_AMOUNT)
+            await open_host(next(iter(scheduler.cells)).store, name, VCPU=MAX_AMOUNT)
         await scheduler.select(web(5 * 10**15))
         with pytest.raises(QuotaExceeded, match=r"web would use more than can be counted.*request less") as refused:
             await scheduler.select(web(5 * 10**15))

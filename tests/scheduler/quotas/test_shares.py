@@ -51,7 +51,7 @@ def web(cell: str, vcpu: int = 1, **more: Any) -> Request:
 
 
 def store_of(scheduler: Scheduler, cell: str) -> CellStore:
-    return scheduler._cells.named(cell).store
+    return scheduler.cells.named(cell).store
 
 
 async def assert_exact(scheduler: Scheduler, vcpu: int) -> None:
@@ -66,14 +66,14 @@ async def assert_exact(scheduler: Scheduler, vcpu: int) -> None:
 
 async def all_shares(scheduler: Scheduler) -> int:
     """Return the sum of the cells' shares."""
-    states = (await scheduler._quotas.shares.read("web")).values()
+    states = (await scheduler._enforcement.shares.read("web")).values()
     assert len({one.division for one in states}) == 1
     return sum(one.share["VCPU"] for one in states)
 
 
 async def moving(scheduler: Scheduler) -> int:
     """Return the sum of the transfers that the giving cells have not closed yet."""
-    states = (await scheduler._quotas.shares.read("web")).values()
+    states = (await scheduler._enforcement.shares.read("web")).values()
     return sum(transfer.amounts["VCPU"] for one in states for transfer in one.given.values())
 
 
@@ -188,10 +188,10 @@ async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
     """It died before the other cell took the share, or before the giver closed the transfer; no share counts twice."""
     arguments = await killed_at(scheduler, monkeypatch, step)
     assert await all_shares(scheduler) + (await moving(scheduler) if step == "take" else 0) == LIMIT
-    await scheduler._quotas.shares.sweep()
+    await scheduler._enforcement.shares.sweep()
     assert await moving(scheduler) > 0, "whoever is at it has some seconds"
     monkeypatch.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
-    await scheduler._quotas.shares.sweep()
+    await scheduler._enforcement.shares.sweep()
     assert (await moving(scheduler), await all_shares(scheduler)) == (0, LIMIT)
     if step == "take":
         assert (await QuotaCommands.take(*arguments)).outcome is Outcome.ENDED, "a late copy adds nothing"
@@ -240,19 +240,19 @@ async def test_a_division_that_nobody_finishes_is_made_again(
 async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is overtaken after it has closed the first cell, and closes no other cell."""
     monkeypatch.setattr(shares, "UNDER_WAY_MS", -1_000_000)
-    division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, QuotaCommands.close, 0
+    division, really, calls = (await scheduler._enforcement.shares.read("web"))["a"].division, QuotaCommands.close, 0
 
     async def overtaken(self: QuotaCommands, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         answer = await really(self, *arguments)
         if calls == 1:
-            await QuotaShares(scheduler._cells).divide("web")
+            await QuotaShares(scheduler.cells).divide("web")
             await scheduler.select(web("a", 4))
         return answer
 
     monkeypatch.setattr(QuotaCommands, "close", overtaken)
-    await scheduler._quotas.shares.divide("web", instead_of=division)
+    await scheduler._enforcement.shares.divide("web", instead_of=division)
     assert calls == 5, "the second of the one fails, and all three of the other have succeeded"
     assert await all_shares(scheduler) == LIMIT
     await assert_exact(scheduler, 4)
@@ -268,7 +268,7 @@ async def test_a_division_that_stalls_until_its_quota_is_declared_again_admits_n
         """Declare the quota anew, as a scheduler does that dies before it divides the limit."""
         for store in stores:
             await store.declared.delete_quota("web")
-        await scheduler._cells.catch_up()
+        await scheduler.cells.catch_up()
         if calls:
             await scheduler.select(web("a", LIMIT))
         for store in stores:
@@ -285,7 +285,7 @@ async def test_a_division_that_stalls_until_its_quota_is_declared_again_admits_n
     await declare()
     with monkeypatch.context() as patched:
         patched.setattr(QuotaCommands, "close", stalled)
-        await QuotaShares(scheduler._cells).divide("web")
+        await QuotaShares(scheduler.cells).divide("web")
     assert calls == 2, "the second cell is not closed any more"
     with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
         await scheduler.select(web("b"))
@@ -297,7 +297,7 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
 ) -> None:
     """Each call takes a second, so a division takes longer than another scheduler at first waits for it."""
     await store_of(scheduler, "b").declared.delete_quota("web")
-    rivals = {name: QuotaShares(scheduler._cells) for name in ("one", "other")}
+    rivals = {name: QuotaShares(scheduler.cells) for name in ("one", "other")}
     key, looks, now_ms = store_of(scheduler, "a").keys.quota("web"), Counter[str](), 1_000_000
 
     def slow(step: str) -> None:
@@ -329,7 +329,7 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
 
     name, finished = ContextVar[str]("name"), list[str]()
     async with raw_client(clean_store) as raw:
-        monkeypatch.setattr(scheduler._cells.named("a").updater, "now_ms", lambda: now_ms)
+        monkeypatch.setattr(scheduler.cells.named("a").updater, "now_ms", lambda: now_ms)
         slow("close")
         slow("share")
         await asyncio.gather(*map(divide, rivals))
@@ -348,8 +348,8 @@ async def test_a_scheduler_does_not_wait_for_a_division_of_its_own(
     with monkeypatch.context() as patched:
         patched.setattr(QuotaCommands, "share", cut_off)
         with pytest.raises(asyncio.CancelledError):
-            await scheduler._quotas.shares.divide("web")
-    await scheduler._quotas.shares.divide("web")
+            await scheduler._enforcement.shares.divide("web")
+    await scheduler._enforcement.shares.divide("web")
     assert await all_shares(scheduler) == LIMIT
 
 
@@ -408,14 +408,14 @@ async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_whic
             calls += 1
             answer = await really(self, *arguments)
             if calls == 1:
-                await QuotaShares(scheduler._cells).divide("web")
+                await QuotaShares(scheduler.cells).divide("web")
                 await scheduler.select(web("a", LIMIT))
                 for cell, fields in before.items():
                     await roll_back(scheduler, raw, cell, fields)
             return answer
 
         monkeypatch.setattr(QuotaCommands, "close", overtaken)
-        await scheduler._quotas.shares.divide("web", instead_of=before["b"]["division"])
+        await scheduler._enforcement.shares.divide("web", instead_of=before["b"]["division"])
     with pytest.raises(QuotaExceeded, match="12 of 12"):
         await scheduler.select(web("b", 1))
     await assert_exact(scheduler, LIMIT)
@@ -430,7 +430,7 @@ async def test_a_cell_that_lost_its_declaration_gets_it_back(scheduler: Schedule
     await store.init()
     epoch = (await store.tick()).epoch
     await report_all(scheduler, [report_of("b1", cell="b", VCPU=64)])
-    await wait_until(lambda: scheduler._cells.named("b").updater.epoch == epoch)
+    await wait_until(lambda: scheduler.cells.named("b").updater.epoch == epoch)
     with pytest.raises(QuotaExceeded):
         await scheduler.select(web("b", 3))
     assert await store.declared.names(Kind.QUOTA) == ["web"]
@@ -445,8 +445,8 @@ async def test_what_another_cell_still_has_of_a_quota_that_was_taken_back_goes(
     await store_of(scheduler, "a").declared.delete_quota("web")
     with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
-    await scheduler._cells.catch_up()
-    await scheduler._quotas.shares.sweep()
+    await scheduler.cells.catch_up()
+    await scheduler._enforcement.shares.sweep()
     assert [await store_of(scheduler, cell).declared.names(Kind.QUOTA) for cell in CELLS] == [[], [], []]
     await scheduler.select(web("b", LIMIT + 1))
 
@@ -471,7 +471,7 @@ async def test_a_cell_more_or_less_divides_again(clean_store: str) -> None:
 async def test_what_hosts_run_by_themselves_leaves_no_room_elsewhere(scheduler: Scheduler) -> None:
     """It is counted and never refused; after the next sweep no cell admits claims beyond the limit."""
     answer = await store_of(scheduler, "b").claims.report_local("b1", "own", {"VCPU": LIMIT}, "web")
-    await scheduler._quotas.shares.sweep()
+    await scheduler._enforcement.shares.sweep()
     for cell in CELLS:
         with pytest.raises(QuotaExceeded, match="12 of 12"):
             await scheduler.select(web(cell))

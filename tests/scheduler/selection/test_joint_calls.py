@@ -87,7 +87,7 @@ async def test_the_replica_is_exact_after_a_joint_reply(scheduler: Scheduler, me
     answers = placed(await select_all(scheduler, *[Request({"VCPU": 1, "MEMORY_MB": 512})] * 5))
     assert members == [5]
     on = Counter(one.host for one in answers)
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     columns = cell.updater.columns
     for stored in await cell.store.hosts.read(list(on)):
         row = columns.row(stored.name)
@@ -137,7 +137,7 @@ async def test_members_of_a_group_without_hard_rules_share_a_call(scheduler: Sch
     await scheduler.explain(Request(ONE))
     assert len(placed(await select_all(scheduler, *[Request(ONE, server_group="near")] * 3))) == 3
     assert members == [3]
-    cell = next(iter(scheduler._cells))
+    cell = next(iter(scheduler.cells))
     counted = cell.updater.columns.declared.groups["near"].members
     stored = await cell.store.declared.read(Kind.SERVER_GROUP, ["near"])
     assert (counted, stored["near"]["members"]) == (3, "3")
@@ -153,7 +153,7 @@ async def test_one_that_does_not_fit_is_refused_alone(scheduler: Scheduler, memb
     answers = await select_all(scheduler, *[Request({"VCPU": 4})] * 5)
     assert members[0] == 5
     assert Counter(type(one) for one in answers) == {Selection: 4, NoValidHost: 1}
-    stored = await next(iter(scheduler._cells)).store.hosts.read(["h1", "h2", "h3"])
+    stored = await next(iter(scheduler.cells)).store.hosts.read(["h1", "h2", "h3"])
     assert [host.fields["claimed.VCPU"] for host in stored] == ["8", "4", "4"]
 
 

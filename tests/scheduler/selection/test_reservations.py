@@ -292,7 +292,7 @@ async def test_reservations_end_with_their_scheduler(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         await fill(work, 1)
         task = await start(work)
-        await work.scheduler._components.reservations.stop()
+        await work.scheduler._reservations.stop()
         assert await work.store.reservations.hosts() == {}
         task.cancel()
         await asyncio.wait([task])
@@ -333,7 +333,7 @@ async def test_how_long_short_work_may_run_if_nobody_knows(clean_store: str) -> 
 
 
 async def test_a_refusal_says_what_is_kept(scheduler: Scheduler) -> None:
-    store = scheduler._cells.named("c1").store
+    store = scheduler.cells.named("c1").store
     await store.reservations.put("h1", "r", {"VCPU": 6}, 60_000, 0, 9)
     request = Request({"VCPU": 7}, hosts=frozenset({"h1"}))
 
@@ -365,7 +365,7 @@ async def test_a_host_names_the_request_that_it_is_reserved_for(
         token = origin.enter(Origin("me", request_id))
         task = await start(work, replace(WHOLE, **fields))
         origin.leave(token)
-        columns = work.scheduler._cells.named("c1").updater.columns
+        columns = work.scheduler.cells.named("c1").updater.columns
         await wait_until(lambda: len(columns.kept) == 1, what="the replica has the reservation")
         (miss,) = (await work.scheduler.explain(SMALL)).nearest
         view = await work.scheduler.hosts.get("h0")

@@ -35,7 +35,7 @@ async def scheduler_with(url: str, *vcpus: int) -> AsyncIterator[tuple[Scheduler
     """Yield a scheduler, its cell's store, and hosts h0, h1 ... whose agents act only on demand."""
     async with Scheduler.connect(url, Settings(pick_from=1)) as opened:
         await opened.init()
-        store = opened._cells.named("c1").store
+        store = opened.cells.named("c1").store
         hosts = await fleet(store, vcpus)
         await opened.explain(Request({"VCPU": 1}))
         yield opened, store, hosts
@@ -53,7 +53,7 @@ async def one_claim(store: CellStore, host: str) -> Claim:
 
 async def waits(scheduler: Scheduler, claims: int = 1) -> None:
     """Wait until callers wait for this many claims."""
-    await wait_until(lambda: len(scheduler._tasks["c1"].confirmations._waits) == claims, what="it waits")
+    await wait_until(lambda: len(scheduler.tasks["c1"].confirmations._waits) == claims, what="it waits")
 
 
 def not_confirmed(hosts: Mapping[str, str]) -> tuple[FailedAttempt, ...]:
@@ -87,7 +87,7 @@ async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) ->
             again = await scheduler.select(asked)
         assert (found.state, found.expires_at_ms) == (ClaimStatus.ACTIVE, None)
         assert (again.fresh, again.selections[0].state) == (False, ClaimStatus.ACTIVE)
-        assert scheduler._tasks["c1"].confirmations._waits == {}
+        assert scheduler.tasks["c1"].confirmations._waits == {}
 
 
 async def test_a_real_agent_confirms(clean_store: str, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_an_undo_without_a_reply_is_repeated(
             return not_confirmed(hosts)
 
         monkeypatch.setattr(store.claims, "release", unanswered)
-        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", too_late)
+        monkeypatch.setattr(scheduler.tasks["c1"].confirmations, "wait", too_late)
         with pytest.raises(NotConfirmed) as refused:
             await scheduler.select(ACTIVE)
         assert not errors
@@ -180,12 +180,12 @@ async def test_a_gang_that_could_not_be_undone_is_named_whole_and_its_undo_is_no
         async def too_late(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
             return not_confirmed(hosts)
 
-        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", too_late)
+        monkeypatch.setattr(work.scheduler.tasks["c1"].confirmations, "wait", too_late)
         with pytest.raises(OutcomeUnknown, match="claim b was not confirmed") as unknown:
             await work.scheduler.select(asked)
         assert unknown.value.facts == {"claim_ids": ["a", "b", "c"]}
         assert second_undo_fails == ["a", "b"]
-        assert len(work.scheduler._cells.named("c1").released) == 0
+        assert len(work.scheduler.cells.named("c1").released) == 0
 
 
 async def test_the_undo_of_one_claim_that_fails_does_not_keep_the_others_of_who_went_away(
@@ -244,7 +244,7 @@ async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: p
             await host.work()
             return not_confirmed(hosts)
 
-        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", late)
+        monkeypatch.setattr(scheduler.tasks["c1"].confirmations, "wait", late)
         [found] = (await scheduler.select(ACTIVE)).selections
         assert (await scheduler.claims.get(found.claim_id or "")).state is ClaimStatus.ACTIVE
 
@@ -260,7 +260,7 @@ async def test_a_caller_who_goes_away_is_undone(
             await asyncio.Event().wait()
             return ()
 
-        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", never_confirmed)
+        monkeypatch.setattr(scheduler.tasks["c1"].confirmations, "wait", never_confirmed)
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
         if is_active:
@@ -386,7 +386,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
                     await work.sweep()
             return await release(host, claim_id, *more, **named)
 
-        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", too_late)
+        monkeypatch.setattr(work.scheduler.tasks["c1"].confirmations, "wait", too_late)
         monkeypatch.setattr(work.store.claims, "release", moved_first)
         asking = work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
         if is_active:
@@ -413,7 +413,7 @@ async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brou
             await raw.flushall()
             return not_confirmed(hosts)
 
-        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", lost)
+        monkeypatch.setattr(work.scheduler.tasks["c1"].confirmations, "wait", lost)
         with pytest.raises(NotConfirmed):
             await work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
         assert [one.id for one in held] == ["mine"]
@@ -436,7 +436,7 @@ async def test_what_is_sent_again_after_the_store_has_lost_it_is_kept(
             return not_confirmed(hosts)
 
         with monkeypatch.context() as losing:
-            losing.setattr(work.scheduler._tasks["c1"].confirmations, "wait", lost)
+            losing.setattr(work.scheduler.tasks["c1"].confirmations, "wait", lost)
             with pytest.raises(NotConfirmed):
                 await work.scheduler.select(asked)
         task, _ = await waited_for(work, asked)
@@ -489,7 +489,7 @@ async def test_a_word_that_no_feed_tells_is_found(clean_store: str) -> None:
         await waits(scheduler)
         async with raw_client(clean_store) as raw:
             pipe = raw.pipeline()
-            updater = scheduler._cells.named("c1").updater
+            updater = scheduler.cells.named("c1").updater
             snapshots = updater.stats.snapshots
             await host.work()
             await pipe.delete(store.keys.changes).execute()
@@ -507,8 +507,8 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         await waits(scheduler)
         [entry] = await store.hosts.inbox("h0")
         await store.claims.accept("h0", claim.claim_id, claim.token, 60, entry.entry_id)
-        epoch, updater = await new_epoch(store), scheduler._cells.named("c1").updater
-        words = scheduler._tasks["c1"].confirmations
+        epoch, updater = await new_epoch(store), scheduler.cells.named("c1").updater
+        words = scheduler.tasks["c1"].confirmations
         await wait_until(lambda: updater.epoch == epoch and not words._to_reread, what="the snapshot told nothing")
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.claim_id] = host.holding(claim)
@@ -520,7 +520,7 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
 async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean_store: str) -> None:
     """This happens when the store lost the first claim by the id, and a retry was placed elsewhere."""
     async with scheduler_with(clean_store, 4, 4) as (scheduler, _, _):
-        words = scheduler._tasks["c1"].confirmations
+        words = scheduler.tasks["c1"].confirmations
         async with asyncio.timeout(patience_s(30)):
             first, second = await asyncio.gather(
                 words.wait({"mine": "h0"}, patience_s(30)), words.wait({"mine": "h1"}, patience_s(30))
@@ -562,9 +562,9 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         await first.work()
         kept = await one_claim(store, "h0")
         assert kept.on_exit is OnExit.KEEP
-        [waiting] = scheduler._tasks["c1"].confirmations._waits[kept.claim_id]
+        [waiting] = scheduler.tasks["c1"].confirmations._waits[kept.claim_id]
         await store.claims.work_ended("h0", kept.claim_id, kept.token, "no process 7 is left")
-        await scheduler._cells.catch_up()
+        await scheduler.cells.catch_up()
         assert not waiting.done.is_set()
         await second.work()
         async with asyncio.timeout(patience_s(20)):

@@ -74,7 +74,7 @@ async def test_one_place_that_comes_free_is_tried_for_once(
     tasks = await start(
         scheduler, *(Request({"VCPU": 8}, queue_timeout_s=60, consumer=f"c{number}") for number in range(20))
     )
-    store, calls = scheduler._cells.named("c1").store, []
+    store, calls = scheduler.cells.named("c1").store, []
     claim = store.claims.place
 
     async def counted(call: ClaimCall) -> ClaimAnswer:
@@ -86,7 +86,7 @@ async def test_one_place_that_comes_free_is_tried_for_once(
     async with asyncio.timeout(patience_s(30)):
         got = await tasks[0]
     await scheduler.hosts.drain("h3")
-    await scheduler._cells.catch_up()
+    await scheduler.cells.catch_up()
     assert calls == ["c0"]
     assert not any(task.done() for task in tasks[1:])
     await scheduler.claims.release(got)

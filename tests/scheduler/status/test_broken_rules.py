@@ -50,8 +50,8 @@ async def broken(work: Work) -> list[StatusProblem]:
 
 async def figure(work: Work) -> int:
     """Return how many groups are broken by the metrics."""
-    await work.scheduler._cells.catch_up()
-    return finished(fleet_steps(work.scheduler._cells.named("c1").updater.columns)).broken_groups
+    await work.scheduler.cells.catch_up()
+    return finished(fleet_steps(work.scheduler.cells.named("c1").updater.columns)).broken_groups
 
 
 async def test_members_that_share_a_zone_are_a_problem_until_the_rule_holds_again(work: Work) -> None:
@@ -131,7 +131,7 @@ async def test_the_next_claim_goes_by_where_members_are_now(work: Work) -> None:
     await move_to(work, 0, "az1")
     await move_to(work, 2, "az0")
     await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("next",)), 2)
-    state = work.scheduler._cells.named("c1").updater.columns.declared.groups["web"]
+    state = work.scheduler.cells.named("c1").updater.columns.declared.groups["web"]
     assert dict(state.counts("zone")) == {"az0": 1, "az1": 1}
 
 

@@ -40,8 +40,8 @@ async def over(work: Work) -> list[StatusProblem]:
 
 async def figures(work: Work) -> tuple[int, int]:
     """Return how many hosts and shared pools are over their capacity, by the metrics."""
-    await work.scheduler._cells.catch_up()
-    usage = finished(fleet_steps(work.scheduler._cells.named("c1").updater.columns))
+    await work.scheduler.cells.catch_up()
+    usage = finished(fleet_steps(work.scheduler.cells.named("c1").updater.columns))
     return usage.over_capacity, usage.pools_over_capacity
 
 
@@ -108,7 +108,7 @@ async def test_so_is_a_host_that_attests_more_than_it_has_and_one_that_runs_more
 
 async def test_a_shared_pool_that_was_declared_smaller_is_one_too(work: Work) -> None:
     await work.store.declared.put_pool(SharedPool("lic", {SEAT: Inventory(10)}))
-    await work.scheduler._cells.catch_up()
+    await work.scheduler.cells.catch_up()
     await work.active(Request({"VCPU": 1, SEAT: 6}, hosts=frozenset({"h1"}), claim_ids=("cad",)), 1)
     await work.store.declared.put_pool(SharedPool("lic", {SEAT: Inventory(5)}))
     [problem] = await over(work)

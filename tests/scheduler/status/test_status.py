@@ -51,7 +51,7 @@ class Watched:
 
     def __init__(self, url: str, scheduler: Scheduler, raw: Any) -> None:
         self.url, self.scheduler, self.raw = url, scheduler, raw
-        self.store: CellStore = scheduler._cells.named("c1").store
+        self.store: CellStore = scheduler.cells.named("c1").store
 
     async def status(self) -> StatusReport:
         """Return the status as a reader sees it."""
@@ -149,7 +149,7 @@ async def test_a_wiped_cell_waits_for_hosts_that_nobody_knows(clean_store: str) 
     async with opened(clean_store):
         pass
     async with Scheduler.connect(clean_store, QUIET, on_demand=True) as scheduler, raw_client(clean_store) as raw:
-        store = scheduler._cells.named("c1").store
+        store = scheduler.cells.named("c1").store
         await raw.delete(store.keys.meta, store.keys.hosts)
         await store.tick()
         (problem,) = [one for one in (await scheduler.status()).problems if one.kind == "unsettled"]
@@ -288,7 +288,7 @@ async def test_deadlines_that_nobody_acts_upon(watched: Watched, monkeypatch: py
 async def test_what_the_last_check_could_not_repair(watched: Watched) -> None:
     await claim_on(watched.store, "web", "h1", VCPU=4)
     await watched.raw.hset(watched.store.keys.host("h1"), "capacity.VCPU", "1")
-    cells = watched.scheduler._cells
+    cells = watched.scheduler.cells
     await Maintenance(cells.named("c1"), cells, Settings()).check()
     report = await watched.status()
     (problem,) = [one for one in report.problems if one.kind == "audit"]
@@ -334,8 +334,8 @@ def test_a_cell_waits_for_hosts_that_are_older_than_the_epoch() -> None:
 async def test_two_cells_are_told_apart(clean_store: str) -> None:
     settings = QUIET.model_copy(update={"cells": ("a", "b")})
     async with Scheduler.connect(clean_store, settings) as scheduler:
-        await scheduler._cells.named("a").store.init()
-        await open_host(scheduler._cells.named("a").store, "h1")
+        await scheduler.cells.named("a").store.init()
+        await open_host(scheduler.cells.named("a").store, "h1")
         report = await scheduler.status()
     assert [one.name for one in report.cells] == ["a", "b"]
     assert [one.hosts.total for one in report.cells] == [1, 0]

@@ -15,7 +15,7 @@ def reserved(url: str, host: str, amounts: Mapping[str, int]) -> Iterator[None]:
 
     async def change(begin: bool) -> Outcome:
         async with Scheduler.connect(url, usual_settings(), on_demand=True) as scheduler:
-            cell = scheduler._cells.named("c1").store.reservations
+            cell = scheduler.cells.named("c1").store.reservations
             put = cell.put(host, "r1", amounts, 3_600_000, 0, 9, "big", "web") if begin else cell.end(host, "r1")
             return await put
 

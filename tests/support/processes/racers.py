@@ -175,7 +175,7 @@ def racers(count: int) -> Iterator[Racers]:
 
 def updater_of(scheduler: Scheduler) -> ReplicaUpdater:
     """Return the replica updater of a scheduler's first cell."""
-    return next(iter(scheduler._cells)).updater
+    return next(iter(scheduler.cells)).updater
 
 
 def _serve(number: int, lines: _Lines) -> None:

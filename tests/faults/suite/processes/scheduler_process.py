@@ -24,7 +24,7 @@ from tests.support.store_clock import go_by_stores
 
 async def replicas(scheduler: Scheduler) -> None:
     """Report the columns of each cell."""
-    say("replicas", cells={cell.name: await _replica(cell.updater) for cell in scheduler._cells})
+    say("replicas", cells={cell.name: await _replica(cell.updater) for cell in scheduler.cells})
 
 
 async def _replica(updater: ReplicaUpdater) -> dict[str, Any]:

@@ -25,11 +25,18 @@
         |-- NotDurable                not-durable            503     5   done, but on too few replicas or disks
         `-- OutcomeUnknown            outcome-unknown        503     5   sent, no reply: retry with the same id
 
-Each message names the value seen, the rule it broke and the next step. `facts` has the values for programs.
+Each message names the value seen, the rule it broke and the next step. `facts` has the values for programs: which ones
+are in `redsched.model.records.problems`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What an error tells programs. Each error has its own: see `redsched.model.records.problems`."""
 
 
 class RedschedError(Exception):
@@ -42,12 +49,13 @@ class RedschedError(Exception):
     title: ClassVar[str] = "Internal error"
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
+    facts_type: ClassVar[type[Facts]] = Facts
 
-    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, public: str = "") -> None:
+    def __init__(self, detail: str, facts: Facts | None = None, public: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
         self.public = public or detail
-        self.facts: Mapping[str, Any] = facts or {}
+        self.facts: Any = self.facts_type() if facts is None else facts
 
 
 class InvalidRequest(RedschedError, ValueError):
@@ -69,7 +77,7 @@ class Conflict(RedschedError):
 
 
 class NoValidHost(Conflict):
-    """No host fits. `facts` has `reasons` [{"reason", "hosts"}] and `nearest` [{"host", "needs", "free"}]."""
+    """No host fits. `facts` has the `reasons` and the `nearest` hosts."""
 
     problem, title = "no-valid-host", "No host fits"
 
@@ -99,17 +107,13 @@ class PreconditionFailed(Conflict):
 
 
 class NotConfirmed(Conflict):
-    """The request was `until: active`, and the hosts did not confirm in time.
-
-    `facts` has `claim_ids`, which have all ended, and `failed_attempts` [{"claim_id", "host", "at_ms", "kind",
-    "reason"}], the outcome of each placement.
-    """
+    """The request was `until: active`, and the hosts did not confirm in time: all its claims have ended."""
 
     problem, title, status = "not-confirmed", "No host confirmed in time", 504
 
 
 class QuotaExceeded(RedschedError):
-    """The request exceeds the project's quota. `facts` has `exceeded` [{"resource", "limit", "used", "asked"}]."""
+    """The request exceeds the project's quota. `facts` has the limits that are `exceeded`."""
 
     problem, title, status, exit_code = "quota-exceeded", "The project's quota is exceeded", 403, 3
 
@@ -154,10 +158,7 @@ class StoreUnavailable(Unavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """The store is out of memory, and refuses what needs more. What ends or removes something still works.
-
-    `facts` has `memory_bytes` and `max_memory_bytes` of the server, if it reports them.
-    """
+    """The store is out of memory, and refuses what needs more. What ends or removes something still works."""
 
     problem, title = "store-full", "The store is out of memory"
     retry_after_s = 5
@@ -188,7 +189,7 @@ class NotDurable(Unavailable):
 
     problem, title = "not-durable", "Too few copies acknowledged"
 
-    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, reply: Sequence[Any] = ()) -> None:
+    def __init__(self, detail: str, facts: Facts | None = None, reply: Sequence[Any] = ()) -> None:
         super().__init__(detail, facts)
         self.reply = list(reply)
 

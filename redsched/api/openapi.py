@@ -6,15 +6,17 @@ the document and references them by name.
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, make_dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from typing_extensions import TypeAliasType
 
 from redsched.api.access.scopes import SCOPES
 from redsched.api.problems import (
@@ -26,17 +28,15 @@ from redsched.api.problems import (
     RequestTimeout,
     TooManyRequests,
     UnsupportedMediaType,
-    all_problems,
+    all_errors,
 )
 from redsched.errors import (
+    Facts,
     Forbidden,
     InvalidRequest,
-    NotConfirmed,
     NotDurable,
-    NoValidHost,
     OutcomeUnknown,
     PreconditionFailed,
-    QuotaExceeded,
     RedschedError,
     SchemaMismatch,
     Settling,
@@ -47,13 +47,14 @@ from redsched.errors import (
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.record import adapter
 from redsched.model.records.changes import Change
+from redsched.model.records.problems import CommonFacts
+from redsched.model.records.service import Health, Ready
 from redsched.operations.table import BY_ROUTE
-from redsched.scheduler.results import ReportResult
-from redsched.schema import examples, requests, responses
+from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
+from redsched.schema import examples, requests
 from redsched.schema.agent_calls import REPLIES, AgentReply, AnyCall
 from redsched.schema.pages import PageOf
 from redsched.schema.requests import declared, plans, queries, reports, verbs
-from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 from redsched.store.agent_calls import CALLS, AgentApi
 
 REF = "#/components/schemas/{model}"
@@ -87,6 +88,9 @@ SCHEME = {
     "description": "A token of `redsched token new`, or of an OpenID Connect provider. Not needed where REDSCHED_AUTH "
     "is not set.",
 }
+
+# The enum is added once all problems are known.
+ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])
 
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
@@ -141,10 +145,7 @@ def _good(status: int, model: Any) -> dict[str, Any]:
 def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[str, Any]:
     said = f"`{error.problem}`: {error.title}"
     description = said if known is None or said in known["description"] else f"{known['description']}; {said}"
-    found: dict[str, Any] = {
-        "description": description,
-        "content": {MEDIA_TYPE: {"schema": ref(_problem_model(error))}},
-    }
+    found: dict[str, Any] = {"description": description, "content": {MEDIA_TYPE: {"schema": _schema(known, error)}}}
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before retrying the request."}
         found["headers"] = {"Retry-After": wait}
@@ -157,14 +158,33 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     return found
 
 
-def _problem_model(error: type[RedschedError]) -> type[Problem]:
-    if issubclass(error, NoValidHost):
-        return NoValidHostProblem
-    if issubclass(error, QuotaExceeded):
-        return QuotaProblem
-    if issubclass(error, NotConfirmed):
-        return NotConfirmedProblem
-    return InvalidProblem if error.status == 422 else Problem
+def _schema(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[str, Any]:
+    """Return the schema of the problems of a status, to which those of an error are added."""
+    before = known["content"][MEDIA_TYPE]["schema"] if known else {}
+    found = [*before.get("anyOf", [before] if before else []), ref(problem_type(error.facts_type))]
+    different = [one for place, one in enumerate(found) if one != ref(Problem) and one not in found[:place]]
+    return {"anyOf": different} if len(different) > 1 else (different or found)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(CommonFacts):
+    """An RFC 9457 problem. Further members are details for programs."""
+
+    type: ProblemType
+    title: str
+    status: int
+    detail: Annotated[str, Field(description="The value seen, the rule it broke, and the next step.")]
+
+
+def _problem_type(facts: type[Facts]) -> type[Problem]:
+    if facts is CommonFacts:
+        return Problem
+    name = f"{facts.__name__.removesuffix('Facts')}Problem"
+    return make_dataclass(name, (), bases=(facts, Problem), namespace={"__doc__": facts.__doc__}, frozen=True)
+
+
+problem_type: Callable[[Any], type[Problem]] = functools.cache(_problem_type)
+"""Return the type that describes the problems with these facts."""
 
 
 def models() -> list[tuple[Any, JsonSchemaMode]]:
@@ -172,8 +192,9 @@ def models() -> list[tuple[Any, JsonSchemaMode]]:
     found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     answers = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values() if one is not None}
-    records = [Change, ReportResult, *(one.type if isinstance(one, PageOf) else one for one in answers)]
-    shown = [*(getattr(responses, name) for name in responses.__all__), *records, AgentApi, AgentReply, *REPLIES]
+    records = [one.type if isinstance(one, PageOf) else one for one in answers]
+    others = (Change, ReportResult, HeartbeatResult, Inbox, Health, Ready, AgentApi, AgentReply)
+    shown = [*dict.fromkeys(problem_type(one.facts_type) for one in all_errors()), *records, *others, *REPLIES]
     read: JsonSchemaMode = "validation"
     return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *bodies)] + [
         (one, "serialization") for one in shown
@@ -194,7 +215,8 @@ class _Schema(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         found = super().dataclass_schema(schema)
-        return found | {"additionalProperties": False} if self.mode == "serialization" else found
+        is_open = issubclass(schema["cls"], Problem)
+        return found | {"additionalProperties": is_open} if self.mode == "serialization" else found
 
     def _is_always_there(self, field: Any) -> bool:
         is_of_record = self.mode == "serialization" and field["type"] == "dataclass-field"
@@ -231,7 +253,7 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         document = plain()
         adapters = [(model.__name__, mode, adapter(model)) for model, mode in models()]
         _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF, schema_generator=_Schema)
-        schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
+        schema["$defs"]["ProblemType"]["enum"] = sorted({f"/problems/{one.problem}" for one in all_errors()})
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
         document["components"]["securitySchemes"] = {TOKEN: SCHEME}
         _add_common_errors(document)
@@ -254,7 +276,8 @@ def _add_common_errors(document: dict[str, Any]) -> None:
 def _add_error(responses: dict[str, Any], error: type[RedschedError]) -> None:
     known = responses.get(str(error.status))
     added = _merged(known, error)
-    responses[str(error.status)] = added if known is None else {**known, "description": added["description"]}
+    told = {name: added[name] for name in ("description", "content")}
+    responses[str(error.status)] = added if known is None else {**known, **told}
 
 
 def _add_examples(document: dict[str, Any]) -> None:

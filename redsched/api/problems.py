@@ -20,7 +20,7 @@ from redsched.api.access.callers import caller_of
 from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import Forbidden, InvalidRequest, PreconditionFailed, RedschedError, Unavailable
-from redsched.problems import members
+from redsched.model.records.problems import members
 from redsched.schema.parsing import invalid, shown_text
 
 MEDIA_TYPE = "application/problem+json"
@@ -77,7 +77,7 @@ class TooManyConnections(Unavailable):
 
 
 class TooManyRequests(Unavailable):
-    """The caller has too much in progress in this worker. `facts` has `limit`, which one, and `most`."""
+    """The caller has too much in progress in this worker."""
 
     problem, title, status = "too-many-requests", "The caller has too many requests in progress", 429
 
@@ -94,10 +94,10 @@ class InternalError(RedschedError):
     problem: ClassVar[str] = "internal-error"
 
 
-def all_problems() -> list[str]:
-    """Return the names of all problems that the API can return."""
+def all_errors() -> list[type[RedschedError]]:
+    """Return the classes of all errors that the API can return."""
     classes = [one for module in (errors, sys.modules[__name__]) for one in vars(module).values()]
-    return sorted({one.problem for one in classes if isinstance(one, type) and issubclass(one, RedschedError)})
+    return [one for one in classes if isinstance(one, type) and issubclass(one, RedschedError)]
 
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
@@ -107,8 +107,8 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
     all_headers = dict(headers or {})
     if isinstance(error, Unavailable):
         all_headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, PreconditionFailed) and "tag" in error.facts:
-        all_headers["ETag"] = f'"{error.facts["tag"]}"'
+    if isinstance(error, PreconditionFailed) and error.facts.tag:
+        all_headers["ETag"] = f'"{error.facts.tag}"'
     request_id = origin.current().request_id
     body = {**members(error), "request_id": request_id} if request_id else members(error)
     return Response(to_json(body), error.status, all_headers, MEDIA_TYPE)

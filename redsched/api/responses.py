@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic_core import to_json
 from starlette.responses import Response
 
 from redsched.model.claims import AcceptedClaim, Claim
 from redsched.model.record import adapter
 from redsched.model.records.pages import Page
+from redsched.model.records.service import Accepted, Ending
 from redsched.schema.pages import PageOf
 
 T = TypeVar("T")
@@ -29,25 +29,19 @@ def listed(pages: PageOf[T], page: Page[T]) -> Response:
     return json(pages.json(page))
 
 
-def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return `content` as a JSON response."""
-    return Response(to_json(content), status, headers, "application/json")
-
-
 def created(record: Any, location: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a new resource as a JSON response: 201 with its `Location`."""
     return answered(record, 201, {"Location": location, **(headers or {})})
 
 
-def accepted(content: Mapping[str, Any], watch: str) -> Response:
-    """Return 202 for work in progress, with the path that shows its progress as `watch` and as `Location`."""
-    return answer({**content, "watch": watch}, 202, {"Location": watch})
+def accepted(record: Accepted | AcceptedClaim | Ending) -> Response:
+    """Return 202 for work in progress, with the path that shows its progress as `Location` too."""
+    return answered(record, 202, {"Location": record.watch})
 
 
 def changed_claim(claim: Claim, goes_on: bool) -> Response:
     """Return a claim after a verb: 202 while a host has yet to do its part, else 200."""
-    watch = claim_path(claim.claim_id)
-    return answered(AcceptedClaim.of(claim, watch), 202, {"Location": watch}) if goes_on else answered(claim)
+    return accepted(AcceptedClaim.of(claim, claim_path(claim.claim_id))) if goes_on else answered(claim)
 
 
 def claim_path(claim_id: str) -> str:

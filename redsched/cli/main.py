@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from redsched.cli.groups import RootGroup
-from redsched.errors import InvalidRequest, RedschedError
+from redsched.errors import InvalidRequest, NotConfirmed, NoValidHost, RedschedError
+
+if TYPE_CHECKING:
+    from redsched.model.records.problems import FailedAttempt
 
 INTERRUPTED = 130
 DISK_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
@@ -99,34 +102,27 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _refused(error: RedschedError) -> int:
-    attempts = error.facts.get("failed_attempts")
+    attempts = error.facts.failed_attempts if isinstance(error, NotConfirmed) else None
     if not attempts:
-        return _fail(_detail(error), error.exit_code)
-    claim_ids = list(dict.fromkeys(one["claim_id"] for one in attempts))
+        # Over the store, the text names the request that a host keeps something for.
+        detail = error.facts.named(error.detail) if isinstance(error, NoValidHost) else error.detail
+        return _fail(detail, error.exit_code)
+    claim_ids = list(dict.fromkeys(one.claim_id for one in attempts))
     which = f"claim {claim_ids[0]} was" if len(claim_ids) == 1 else f"claims {', '.join(claim_ids)} were"
     _fail(f"{which} not active in time; everything that was claimed is released", error.exit_code)
     _show_attempts(attempts)
     return error.exit_code
 
 
-def _show_attempts(attempts: Sequence[dict[str, Any]]) -> None:
+def _show_attempts(attempts: "Sequence[FailedAttempt]") -> None:
     """Show the attempts of each claim on stderr, oldest first: stdout is reserved for the requested output."""
     from redsched.cli.output import formats, tables  # they take long to load, and --help needs none
     from redsched.model.claims import one_line
 
-    found = sorted(attempts, key=lambda one: (one["claim_id"], one["at_ms"]))
-    rows = ((formats.At(one["at_ms"]), one["claim_id"], one["host"], one["kind"]) for one in found)
+    found = sorted(attempts, key=lambda one: (one.claim_id, one.at_ms))
+    rows = ((formats.At(one.at_ms), one.claim_id, one.host, one.kind) for one in found)
     with redirect_stdout(sys.stderr):
-        tables.show_table(ATTEMPT_HEADS, rows, "", [one_line(one["reason"]) for one in found])
-
-
-def _detail(error: RedschedError) -> str:
-    """Return the text of an error, which over the store names the request that a host keeps something for."""
-    if not error.facts:
-        return error.detail
-    from redsched.model.kept_for import named_text
-
-    return named_text(error.detail, error.facts)
+        tables.show_table(ATTEMPT_HEADS, rows, "", [one_line(one.reason) for one in found])
 
 
 def _fail(message: str, exit_code: int) -> int:

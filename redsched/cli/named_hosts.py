@@ -1,10 +1,10 @@
 """What a refused request is told of hosts: why those that it names take no claims, and for whom the nearest is kept."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redsched.cli.fleet import Fleet
 from redsched.cli.output import tables
@@ -12,6 +12,7 @@ from redsched.cli.output.formats import host_text
 from redsched.errors import NoValidHost, RedschedError
 from redsched.model import HostCondition, HostStatus, Request
 from redsched.model.kept_for import KeptFor
+from redsched.model.records.explanations import Miss
 
 if TYPE_CHECKING:
     from redsched.scheduler import HostView, Selections
@@ -36,19 +37,18 @@ async def select(fleet: Fleet, request: Request) -> "Selections":
     try:
         return await (fleet.select(request) if request.claim else fleet.dry_run(request))
     except NoValidHost as error:
-        kept = [] if SAID in error.detail else await _kept(fleet, error.facts)
+        kept = [] if SAID in error.detail else await _kept(fleet, error.facts.nearest or ())
         found = [*kept, *await closed(fleet, request.hosts)]
         if not found:
             raise
         raise NoValidHost("; ".join((error.detail, *found)), error.facts) from error
 
 
-async def _kept(fleet: Fleet, facts: Mapping[str, Any]) -> list[str]:
+async def _kept(fleet: Fleet, nearest: Sequence[Miss]) -> list[str]:
     """Return a text about what the nearest host keeps for a request that waits, which it names if the caller may."""
-    nearest: Sequence[Mapping[str, Any]] = facts.get("nearest") or ()
-    if not nearest or not nearest[0].get("kept"):
+    if not nearest or nearest[0].kept is None:
         return []
-    host, kept = nearest[0]["host"], KeptFor(nearest[0]["kept"]["slots"])
+    host, kept = nearest[0].host, KeptFor(nearest[0].kept.slots)
     with suppress(RedschedError):  # of tenants, who see no hosts
         if host:
             of = (await fleet.hosts.get(host)).kept_for

@@ -54,11 +54,11 @@ def _set(name: str, settings: "Settings") -> str:
 
 def _forbidden(error: Forbidden) -> RedschedError:
     """Return a refusal of a role without the words for routes; another one as it is."""
-    caller, role, needs = (error.facts.get(name) for name in ("caller", "role", "needs"))
-    if not (caller and needs and role in MAY):
+    facts = error.facts
+    if not (facts.caller and facts.needs and facts.role in MAY):
         return error
     return Forbidden(
-        f"the token of {caller!r} has the role {role}, and this command needs {' or '.join(needs)}. {MAY[Role(role)]}. "
-        "Ask an operator if that is not enough",
-        error.facts,
+        f"the token of {facts.caller!r} has the role {facts.role}, and this command needs {' or '.join(facts.needs)}. "
+        f"{MAY[facts.role]}. Ask an operator if that is not enough",
+        facts,
     )

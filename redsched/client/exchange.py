@@ -12,7 +12,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import httpx
@@ -26,9 +26,9 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from redsched.problems import ERRORS
+from redsched.model.records.problems import problem_of
+from redsched.rest.connection import reason_of
 from redsched.rest.endpoint import TokenFile
-from redsched.rest.problems import problem_of, reason_of
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ def _error(call: Call[Any], api: Api, outcome: Outcome) -> RedschedError:
     )
     key = call.headers.get("Idempotency-Key")
     if key and isinstance(error, Unavailable):
-        error.facts = {**error.facts, "idempotency_key": key}
+        error.facts = replace(error.facts, idempotency_key=key)
     return error
 
 
@@ -221,10 +221,10 @@ def error_of(reply: httpx.Response, url: str) -> RedschedError:
         if status >= 500:
             return OutcomeUnknown(f"{answers}: whether it was done is not known")  # a proxy that got no reply
         return InvalidRequest(f"{answers}, which is no reply of redsched: check the URL")
-    if known := ERRORS.get(problem.kind):
-        return known(problem.detail, problem.facts)
+    if problem.kind:
+        return problem.error(problem.kind)
     if status in BUSY:
-        return StoreUnavailable(f"{answers}: {problem.detail}", problem.facts)
+        return problem.error(StoreUnavailable, f"{answers}: {problem.detail}")
     if status >= 500:
-        return RedschedError(f"{answers}: {problem.detail}", problem.facts)
-    return InvalidRequest(problem.detail, problem.facts)
+        return problem.error(RedschedError, f"{answers}: {problem.detail}")
+    return problem.error(InvalidRequest)

@@ -1,8 +1,8 @@
 """What a host keeps for a request that waits for room."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -37,29 +37,3 @@ class KeptFor:
     def seen_by(self, projects: Collection[str]) -> "KeptFor":
         """Return it as a caller with these projects may see it."""
         return self if self.project in projects else KeptFor(self.slots)
-
-
-def fact_of(kept: KeptFor) -> dict[str, Any]:
-    """Return it as facts of errors and REST have it."""
-    return {"slots": dict(kept.slots), "request": kept.request, "project": kept.project}
-
-
-def from_fact(fact: Mapping[str, Any]) -> KeptFor:
-    """Return what `fact_of` has made a fact of."""
-    return KeptFor(fact["slots"], fact["request"], fact["project"])
-
-
-def of_facts(facts: Mapping[str, Any]) -> Iterator[KeptFor]:
-    """Yield what the facts of an error have: of the host that it is about, and of the nearest ones."""
-    for one in (facts, *facts.get("nearest", ())):
-        if fact := one.get("kept"):
-            yield from_fact(fact)
-
-
-def named_text(text: str, facts: Mapping[str, Any]) -> str:
-    """Return the text of an error with the name of the request that the first host keeps something for, if it has it.
-
-    Errors go to callers who may not know the request, so their texts do not name it.
-    """
-    kept = next(of_facts(facts), None)
-    return text if kept is None else kept.named(text)

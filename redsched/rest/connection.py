@@ -61,3 +61,8 @@ async def _end_connected(sending: "asyncio.Future[httpx.Response]", connecting: 
     await asyncio.wait([sending])
     if not sending.cancelled():
         sending.exception()  # nobody is left to tell
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a connection failed, as text that is never empty."""
+    return str(error) or type(error).__name__

@@ -2,6 +2,7 @@
 
 from redsched.errors import PreconditionFailed
 from redsched.model.conditions import ABSENT, IfMatch
+from redsched.model.records.problems import PreconditionFacts
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -18,8 +19,8 @@ def refuse_changed(answer: ScriptResult, what: str, if_match: IfMatch = None) ->
     if if_match is ABSENT:
         raise PreconditionFailed(
             f'{what} exists, with the tag "{tag}", and the condition requires that it does not: read it first',
-            {"tag": tag},
+            PreconditionFacts(tag=tag),
         )
     raise PreconditionFailed(
-        f'{what} has the tag "{tag}": it has changed since it was read; read it again', {"tag": tag}
+        f'{what} has the tag "{tag}": it has changed since it was read; read it again', PreconditionFacts(tag=tag)
     )

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from redsched.model.record import record
+from redsched.store.codec.results import InboxEntry
 
 T = TypeVar("T")
 
@@ -26,6 +27,20 @@ class ReportResult:
     version: int
     drop: tuple[str, ...] = ()
     warnings: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatResult:
+    """OK, or NOT_ATTESTED: the store is in a new epoch; send a report that attests to it."""
+
+    outcome: Annotated[str, Field(json_schema_extra={"enum": ["OK", "NOT_ATTESTED"]})]
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The pending notifications for the host's agent."""
+
+    entries: tuple[InboxEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)

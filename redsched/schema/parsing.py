@@ -11,6 +11,7 @@ from pydantic_core import ValidationError
 
 from redsched.errors import InvalidRequest
 from redsched.model.record import adapter
+from redsched.model.records.problems import FieldError, InvalidFacts
 from redsched.model.unique_keys import DuplicateKey, check_unique_keys
 
 Model = TypeVar("Model")
@@ -66,7 +67,7 @@ def invalid(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     errors = _without_consequences(errors)
     found = [_field_error(error) for error in errors[:MAX_ERRORS]]
     more = f" (and {len(errors) - 1} more, see `errors`)" if len(errors) > 1 else ""
-    return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found})
+    return InvalidRequest(f"{found[0].field}: {found[0].message}{more}", InvalidFacts(errors=tuple(found)))
 
 
 def shown_text(value: object) -> str:
@@ -81,19 +82,19 @@ def _without_consequences(errors: Sequence[Mapping[str, Any]]) -> Sequence[Mappi
     return [error for error in errors if error["type"] != "too_short" or error["loc"] not in within]
 
 
-def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
+def _field_error(error: Mapping[str, Any]) -> FieldError:
     where = _where(error["loc"]) or "body"
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return {"field": where, "message": "is not a known field: remove it or correct its name"}
+        return FieldError(where, "is not a known field: remove it or correct its name")
     if error["type"] == "json_invalid":
-        return {"field": "body", "message": f"is not valid JSON: {error['ctx']['error']}"}
+        return FieldError("body", f"is not valid JSON: {error['ctx']['error']}")
     if error["type"] == "missing":
-        return {"field": where, "message": "is required: add it"}
+        return FieldError(where, "is required: add it")
     if own := _own(error):
-        return {"field": where, "message": own.detail}
+        return FieldError(where, own.detail)
     if error["type"] == "int_type" and isinstance(error["input"], float):
-        return {"field": where, "message": _not_whole(error["input"])}
-    return {"field": where, "message": f"{error['msg']}, not {shown_text(repr(error['input']))}"}
+        return FieldError(where, _not_whole(error["input"]))
+    return FieldError(where, f"{error['msg']}, not {shown_text(repr(error['input']))}")
 
 
 def _not_whole(value: float) -> str:

@@ -22,6 +22,8 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from redsched.model import ReasonCount
+from redsched.model.records.problems import NoValidHostFacts
 from redsched.rest.endpoint import TokenFile
 from tests.auth.parts import write
 
@@ -165,14 +167,14 @@ def test_an_error_has_the_members_of_the_problem_as_facts() -> None:
     with pytest.raises(NoValidHost) as raised:
         Played(problem(409, "no-valid-host", reasons=[{"reason": "VCPU", "hosts": 3}], request_id="r")).run(post(True))
     assert raised.value.detail == "why"
-    assert raised.value.facts == {"reasons": [{"reason": "VCPU", "hosts": 3}], "request_id": "r"}
+    assert raised.value.facts == NoValidHostFacts(reasons=(ReasonCount("VCPU", 3),), request_id="r")
 
 
 @pytest.mark.parametrize("failure", [LOST, NOT_SENT, problem(503, "store-unavailable")])
 def test_a_call_given_up_names_the_key_with_which_it_may_be_repeated(failure: Reply) -> None:
     with pytest.raises(Unavailable) as raised:
         Played(failure, retry_s=1).run(post(True, headers={"Idempotency-Key": "k1"}))
-    assert raised.value.facts["idempotency_key"] == "k1"
+    assert raised.value.facts.idempotency_key == "k1"
 
 
 def test_a_refused_token_is_read_again_and_sent_once_more(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_what_is_kept_for_another_request_is_the_reason(fields: dict[str, str], 
     error = refusal(True, request_, [explained(columns, request_)])
     assert "are kept for a request that waits" in error.detail
     assert "big" not in error.detail
-    assert (error.facts["nearest"][0]["kept"]["request"], error.facts["nearest"][0]["kept"]["project"]) == ("big", "ml")
+    assert (error.facts.nearest[0].kept.request, error.facts.nearest[0].kept.project) == ("big", "ml")
     assert difference(columns, columns_of(h1=fields | RESERVED)) == []
 
 

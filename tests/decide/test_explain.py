@@ -15,6 +15,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.steps import finished
 from redsched.model import Claim, ClaimStatus, GangMember, Group, ReasonCount, Request
 from redsched.model.records.explanations import Explanation, Miss, Unknown
+from redsched.model.records.problems import members
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import near, refusal
 from redsched.settings import Settings
@@ -193,7 +194,7 @@ def test_a_refusal_has_the_facts_that_the_model_of_a_miss_shows() -> None:
     miss = Miss("h3", {"VCPU": 2}, {"VCPU": 1}, ("1 VCPU less",), (1, 0.5))
     misses = (miss, replace(miss, member="db", after="c-7", places={"VCPU": "numa0"}))
     found = Explanation(hosts=3, fits=0, reasons=(), nearest=misses)
-    facts = refusal(True, Request({"VCPU": 2}), [found]).facts["nearest"]
+    facts = members(refusal(True, Request({"VCPU": 2}), [found]))["nearest"]
     assert facts[0] == {"host": "h3", "needs": {"VCPU": 2}, "free": {"VCPU": 1}, "changes": ["1 VCPU less"]}
     assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after", "places"}]
 

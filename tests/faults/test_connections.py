@@ -171,4 +171,4 @@ async def test_closing_ends_what_waits(fresh_server: PrivateServer, lag_s: float
         answers = await asyncio.gather(*calls, return_exceptions=True)
     fresh_server.resume()
     assert all(isinstance(one, Unavailable) for one in answers), answers
-    assert any(isinstance(one, OutcomeUnknown) and one.facts["claim_ids"] for one in answers)
+    assert any(isinstance(one, OutcomeUnknown) and one.facts.claim_ids for one in answers)

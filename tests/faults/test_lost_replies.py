@@ -240,7 +240,7 @@ async def test_an_unknown_outcome_is_called_so(
             await it.scheduler.select(Request(ONE, claim_ids=("own",) if own_id else ()))
         it.proxy.always = Fault.NONE
         await wait_until(it.quiet, what="nothing is being sent again")
-        ids = tuple(unknown.value.facts["claim_ids"])
+        ids = tuple(unknown.value.facts.claim_ids)
         assert (len(ids), ids == ("own",)) == (1, own_id)
         made = await it.claimed()
         # Calls in progress when the caller gave up may have run since: then exactly one claim was made.

@@ -59,7 +59,7 @@ async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
         found = await scheduler.select(request)
         results.claimed += [str(one.claim_id) for one in found.selections]
     except QuotaExceeded as refusal:
-        results.exceeded.append(refusal.facts["exceeded"][0]["used"])
+        results.exceeded.append(refusal.facts.exceeded[0].used)
     except Exception as error:
         results.errors.append(repr(error))
 

@@ -74,7 +74,7 @@ async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
         found = await scheduler.select(request)
         results.claimed += [str(one.claim_id) for one in found.selections]
     except NoValidHost as refusal:
-        results.refused.append(sum(one["hosts"] for one in refusal.facts["reasons"]))
+        results.refused.append(sum(one.hosts for one in refusal.facts.reasons))
     except Exception as error:
         results.errors.append(repr(error))
 

@@ -10,7 +10,17 @@ import redis
 from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import NoValidHost
-from redsched.model import Aggregate, Candidate, GroupPolicy, HostStatus, Inventory, Request, ServerGroup, SharedPool
+from redsched.model import (
+    Aggregate,
+    Candidate,
+    GroupPolicy,
+    HostStatus,
+    Inventory,
+    ReasonCount,
+    Request,
+    ServerGroup,
+    SharedPool,
+)
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -95,7 +105,7 @@ async def test_a_closed_host_is_knocked_at_once(url: str, word: HostStatus) -> N
         await cell.hosts.set_status("h0", word)
         with pytest.raises(NoValidHost) as refused:
             await scheduler.select(Request({"VCPU": 1}))
-        assert refused.value.facts["reasons"] == [{"reason": word.value, "hosts": 1}]
+        assert refused.value.facts.reasons == (ReasonCount(word.value, 1),)
         assert efforts[-1].calls == 1
 
 
@@ -116,7 +126,7 @@ async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
         await raw.zadd(cell.keys.hosts, {"h0": 1})
         with pytest.raises(NoValidHost) as refused:
             await scheduler.select(Request({"VCPU": 1}))
-        assert refused.value.facts["reasons"] == [{"reason": "down", "hosts": 1}]
+        assert refused.value.facts.reasons == (ReasonCount("down", 1),)
         assert efforts[-1].calls == 1
 
 

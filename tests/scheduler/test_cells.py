@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from redsched.errors import ClaimState, InvalidRequest, NotFound, NoValidHost, Settling
-from redsched.model import ClaimStatus, Request
+from redsched.model import ClaimStatus, ReasonCount, Request
 from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
@@ -36,7 +36,7 @@ async def test_the_next_cell_is_tried_when_one_is_exhausted(two_cells: Scheduler
         await two_cells.select(Request({"VCPU": 1}))
     with pytest.raises(NoValidHost) as refused:
         await two_cells.select(Request({"VCPU": 1}))
-    assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
+    assert refused.value.facts.reasons == (ReasonCount("VCPU", 3),)
 
 
 async def test_two_schedulers_share_the_last_room_of_all_cells(two_cells: Scheduler, clean_store: str) -> None:

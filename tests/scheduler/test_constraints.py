@@ -81,7 +81,7 @@ async def test_shares_of_gpus_are_packed_until_there_are_none(fleet: Scheduler) 
     assert len(taken) == 12
     with pytest.raises(NoValidHost) as refused:
         await fleet.select(half)
-    assert [one["reason"] for one in refused.value.facts["reasons"]] == ["group:gpu"]
+    assert [one.reason for one in refused.value.facts.reasons] == ["group:gpu"]
 
 
 async def test_pinned_cells_with_near_devices_lie_in_nodes_of_their_own(fleet: Scheduler) -> None:
@@ -107,7 +107,7 @@ async def test_members_of_a_group_keep_apart_and_together(fleet: Scheduler) -> N
     assert len({claim.host for claim in claims}) == 6
     with pytest.raises(NoValidHost) as refused:
         await fleet.select(Request({"VCPU": 1}, server_group="web"))
-    assert [one["reason"] for one in refused.value.facts["reasons"]] == ["server_group"]
+    assert [one.reason for one in refused.value.facts.reasons] == ["server_group"]
     places = [await claims_of(fleet, Request({"VCPU": 1}, server_group="db")) for _ in range(4)]
     zones = {(await fleet.hosts.get(one.selections[0].host)).zone for one in places}
     assert len(zones) == 1

@@ -3,7 +3,9 @@
 import pytest
 
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
-from redsched.model import ClaimStatus, GangMember, Request
+from redsched.model import ClaimStatus, GangMember, ReasonCount, Request
+from redsched.model.records.explanations import Miss
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
@@ -69,7 +71,7 @@ async def test_many_places_or_none(scheduler: Scheduler) -> None:
     """A request for one place too many leaves no claim."""
     with pytest.raises(NoValidHost) as refused:
         await scheduler.select(Request({"VCPU": 3}, count=6))
-    assert refused.value.facts["reasons"] == [{"reason": "count", "hosts": 3}]
+    assert refused.value.facts.reasons == (ReasonCount("count", 3),)
     assert await claims_of(scheduler) == {}
 
 
@@ -109,7 +111,7 @@ async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_sto
         await work.hosts[1].speak()
         with pytest.raises(ClaimState, match="only one is known: the store has lost two") as refused:
             await work.scheduler.select(request)
-        assert refused.value.facts == {"claims": {"one": "active"}, "unknown": ["two"]}
+        assert refused.value.facts == ClaimStateFacts(claims={"one": ClaimStatus.ACTIVE}, unknown=("two",))
         assert await work.store.hosts.claim_ids("h0") == {"one"}
 
 
@@ -128,7 +130,7 @@ async def test_which_of_several_ids_has_ended_is_reported(scheduler: Scheduler) 
     await scheduler.claims.release("two")
     with pytest.raises(ClaimState, match="claim two has ended") as refused:
         await scheduler.select(request)
-    assert refused.value.facts == {"claims": {"one": "claimed", "two": "ended"}}
+    assert refused.value.facts == ClaimStateFacts(claims={"one": ClaimStatus.CLAIMED, "two": ClaimStatus.ENDED})
 
 
 async def test_a_refused_id_may_be_tried_again(scheduler: Scheduler) -> None:
@@ -146,11 +148,10 @@ async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> No
     await scheduler.select(ALL_OF_H1)
     with pytest.raises(NoValidHost) as refused:
         await scheduler.select(Request({"VCPU": 5, "MEMORY_MB": 7000}))
-    reasons = {one["reason"]: one["hosts"] for one in refused.value.facts["reasons"]}
+    reasons = {one.reason: one.hosts for one in refused.value.facts.reasons}
     assert reasons == {"disabled": 1, "VCPU": 1, "MEMORY_MB": 1}
-    nearest = refused.value.facts["nearest"][0]
-    changes = ["856 MEMORY_MB less"]
-    assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}, "changes": changes}
+    expected = Miss("h2", {"MEMORY_MB": 7000}, {"MEMORY_MB": 6144}, ("856 MEMORY_MB less",))
+    assert refused.value.facts.nearest[0] == expected
 
 
 async def test_what_another_process_answered_is_seen(scheduler: Scheduler, clean_store: str) -> None:

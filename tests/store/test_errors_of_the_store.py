@@ -9,7 +9,7 @@ import redis.asyncio as redis
 from redis.exceptions import ResponseError
 
 from redsched.errors import RedschedError, StoreUnavailable
-from redsched.problems import members
+from redsched.model.records.problems import members
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store

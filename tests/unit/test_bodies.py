@@ -178,5 +178,5 @@ def test_a_whole_number_is_written_without_a_fraction(model: Any, text: str, fie
 def test_a_list_whose_only_item_is_wrong_is_not_too_short_as_well(body: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         read(Request, body)
-    assert [one["field"] for one in raised.value.facts["errors"]] == [field]
+    assert [one.field for one in raised.value.facts.errors] == [field]
     assert "more" not in raised.value.detail

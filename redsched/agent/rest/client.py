@@ -18,10 +18,9 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model.record import adapter
-from redsched.problems import ERRORS
-from redsched.rest.connection import options, send
+from redsched.model.records.problems import problem_of
+from redsched.rest.connection import options, reason_of, send
 from redsched.rest.endpoint import TokenFile, checked_url, tls_context
-from redsched.rest.problems import problem_of, reason_of
 from redsched.settings import Settings
 from redsched.store.agent_calls import CALLS_PATH, AgentApi
 
@@ -126,11 +125,11 @@ class ApiClient:
         problem = problem_of(reply.content)
         if problem is None:
             return StoreUnavailable(f"the API at {self.url} answers {reply.status_code} {reply.reason_phrase}")
-        known = ERRORS.get(problem.kind)
+        known = problem.kind
         if reply.status_code >= 500 and not (known and issubclass(known, Unavailable)):
             return StoreUnavailable(f"the API at {self.url} answers {reply.status_code}: {problem.detail}")
         if known:
-            return known(problem.detail)
+            return problem.error(known)
         if reply.status_code == 429:
             return StoreUnavailable(f"the API at {self.url} has too much to do: {problem.detail}")
         return InvalidRequest(f"the API at {self.url} answers {reply.status_code}: {problem.detail}")

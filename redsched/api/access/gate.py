@@ -21,6 +21,7 @@ from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.auth.policy import Access, RoutePolicy
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
+from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
 from redsched.origin import Origin
 
@@ -106,7 +107,7 @@ def _check_role(caller: Caller, policy: RoutePolicy, scope: Scope) -> None:
         raise Forbidden(
             f"{caller.title} has the role {caller.role}, which may not use this route with {scope['method']}: use a "
             f"token with the role {' or '.join(roles)}, or ask an operator",
-            {"caller": caller.id, "role": caller.role, "needs": roles},
+            ForbiddenFacts(caller=caller.id, role=caller.role, needs=tuple(roles)),
         )
 
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from redsched.api.access.callers import CALLER
 from redsched.api.problems import TooManyRequests, problem
 from redsched.auth.caller import UNRESTRICTED, Caller
+from redsched.model.records.problems import UnavailableFacts
 
 REQUESTS, WAITING, STREAMS = "requests", "waiting", "streams"
 STREAM_PATH = "/v1/changes"
@@ -70,7 +71,7 @@ def _counted(counts: dict[tuple[str, str], int], caller: Caller, kind: str, most
     if present >= most:
         raise TooManyRequests(
             f"{present} {kind} of {caller.id!r} are in progress in this worker, which is the most: {_ADVICE[kind]}",
-            {"limit": kind, "most": most},
+            UnavailableFacts(limit=kind, most=most),
         )
     counts[key] = present + 1
     try:

@@ -7,7 +7,8 @@ texts of errors and reasons come from many places, and a new one must not need t
 import copy
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -16,7 +17,8 @@ from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
-from redsched.model.kept_for import KeptFor, fact_of, from_fact, named_text, of_facts
+from redsched.model.kept_for import KeptFor
+from redsched.model.records.problems import NotConfirmedFacts, NoValidHostFacts
 from redsched.model.role import Role
 from redsched.scheduler import BulkResult, Change, Event, Explanation, HostView, Miss, Selection, Selections
 
@@ -68,33 +70,21 @@ class Redactor:
 
         It names the requests that hosts keep something for if the caller may know them, else not.
         """
-        error = self._about_kept(error)
-        if self.is_off:
-            return error
-        attempts = error.facts.get("failed_attempts", ())
-        self._visible |= {str(one.get("host", "")) for one in attempts}  # of the caller's own claims
         shown = copy.copy(error)
-        shown.detail, shown.public = self.text(error.detail), self.text(error.public)
-        shown.facts = {name: self._fact(name, value) for name, value in error.facts.items()}
+        if isinstance(error.facts, NoValidHostFacts):
+            shown.facts = self._with_own_kept(error.facts)
+            shown.detail, shown.public = map(shown.facts.named, (error.detail, error.public))
+        if not self.is_off:
+            if isinstance(error.facts, NotConfirmedFacts):  # of the caller's own claims
+                self._visible |= {one.host for one in error.facts.failed_attempts or ()}
+            shown.detail, shown.public = self.text(shown.detail), self.text(shown.public)
+            shown.facts = self._texts(shown.facts)
         shown.args = (shown.detail,)
         return shown
 
-    def _about_kept(self, error: E) -> E:
-        if not any(of_facts(error.facts)):
-            return error
-        shown = copy.copy(error)
-        shown.facts = self._with_own_kept(error.facts)
-        shown.detail, shown.public = (named_text(text, shown.facts) for text in (error.detail, error.public))
-        shown.args = (shown.detail,)
-        return shown
-
-    def _with_own_kept(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(facts)
-        if kept := found.get("kept"):
-            found["kept"] = fact_of(self._kept(from_fact(kept)) or KeptFor())
-        if nearest := found.get("nearest"):
-            found["nearest"] = [self._with_own_kept(one) for one in nearest]
-        return found
+    def _with_own_kept(self, facts: NoValidHostFacts) -> NoValidHostFacts:
+        nearest = facts.nearest and tuple(replace(one, kept=self._kept(one.kept)) for one in facts.nearest)
+        return replace(facts, kept=self._kept(facts.kept), nearest=nearest)
 
     def claim(self, claim: Claim) -> Claim:
         """Return the claim as the caller may see it: without the hosts that might take it next, or nearly took it."""
@@ -170,18 +160,17 @@ class Redactor:
             self._sent = frozenset(_WORD.findall(sent.decode("utf-8", "replace")))
         return self._sent
 
-    def _fact(self, name: str, value: Any) -> Any:
-        if name == "nearest":
-            return [{**self._texts(one), "host": ""} for one in map(_without_claims, value)]
-        return self._texts(value)
-
     def _texts(self, value: Any) -> Any:
-        """Return the value with all texts in it redacted, also those that are keys."""
+        """Return the value with all texts in it redacted, also those that are keys, and a miss without claims."""
         if isinstance(value, str):
-            return self.text(value)
+            return value if isinstance(value, Enum) else self.text(value)
         if isinstance(value, Mapping):
             return {self.text(name): self._texts(one) for name, one in value.items()}
-        return [self._texts(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
+        if isinstance(value, Miss):
+            value = replace(value, host="", after="", claims={})
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{one.name: self._texts(getattr(value, one.name)) for one in fields(value)})
+        return tuple(self._texts(one) for one in value) if isinstance(value, tuple) else value
 
     def _reason(self, claim: Claim) -> Reason | None:
         if claim.reason is None:
@@ -211,7 +200,7 @@ def redact_error(request: Request, error: RedschedError) -> RedschedError:
 
 def _within_own(caller: Caller, error: E) -> E:
     """Return the error about an unknown claim with what its caller knows at all: it may be one of others."""
-    if sees_all_claims(caller) or not isinstance(error, NotFound) or "claim_id" not in error.facts:
+    if sees_all_claims(caller) or not isinstance(error, NotFound) or error.facts.claim_id is None:
         return error
     own = "on its hosts" if caller.role is Role.AGENT else f"of {named_projects(caller.projects)}"
     return type(error)(f"{error.detail}, or is none that {caller.title} sees: only those {own}", error.facts)
@@ -225,10 +214,6 @@ def named_projects(projects: Collection[str]) -> str:
 
 def _selection(one: Selection) -> Selection:
     return replace(one, alternates=(), host=one.host if one.claim_id else "")
-
-
-def _without_claims(miss: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in miss.items() if name not in ("after", "claims")}
 
 
 def _at_own(caller: Caller, one: Placement) -> Placement:

@@ -11,6 +11,7 @@ from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
 from redsched.model.filters import ME
 from redsched.model.records.capacity import CapacityBy
+from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.cells import Cells
@@ -168,7 +169,7 @@ def _check_ids(caller: Caller, claim_ids: Iterable[str]) -> None:
             raise Forbidden(
                 f"claim id {claim_id!r} does not begin with {caller.claim_prefix!r}, as those of {caller.title} must: "
                 "use another id, or leave it out to get one",
-                {"claim_prefix": caller.claim_prefix},
+                ForbiddenFacts(claim_prefix=caller.claim_prefix),
             )
 
 

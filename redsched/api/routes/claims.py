@@ -15,6 +15,7 @@ from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.model import Claim, ClaimStatus, ListedState, values_of
 from redsched.model.filters import ClaimFilter
+from redsched.model.records.service import Ending
 from redsched.operations.claims import Bulk, Claims
 from redsched.scheduler import BulkOutcome, BulkPage, Page
 from redsched.schema.pages import CLAIMS
@@ -76,7 +77,7 @@ async def release_claim(request: Request, call: Call) -> Response:
     claim_id: str = call.arguments["claim_id"]
     if await owned.release(request, claim_id, call.query.token, call.query.force):
         return responses.nothing()
-    return responses.accepted({"claim_id": claim_id, "state": "ending"}, responses.claim_path(claim_id))
+    return responses.accepted(Ending(claim_id, "ending", responses.claim_path(claim_id)))
 
 
 @handles(Bulk.release, Bulk.renew, Bulk.shelve, Bulk.unshelve)

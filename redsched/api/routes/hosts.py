@@ -6,6 +6,7 @@ from redsched.api import etags, responses
 from redsched.api.access.redact import Redactor
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import scheduler
+from redsched.model.records.service import Accepted
 from redsched.operations.hosts import Hosts
 from redsched.schema import pages
 
@@ -39,4 +40,4 @@ async def change_host(request: Request, call: Call) -> Response:
     if not given.get("move") and not given.get("evacuate"):
         return responses.nothing()
     cell = given["cell"]
-    return responses.accepted({}, f"/v1/hosts/{given['host']}/drain{f'?cell={cell}' if cell else ''}")
+    return responses.accepted(Accepted(f"/v1/hosts/{given['host']}/drain{f'?cell={cell}' if cell else ''}"))

@@ -12,12 +12,11 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
-from redsched.scheduler import ReportResult
+from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
 from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
 from redsched.schema.requests.queries import InboxQuery
 from redsched.schema.requests.reports import HeartbeatBody, ReportBody, ReportPatch
-from redsched.schema.responses import HeartbeatAnswer, InboxAnswer
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -74,20 +73,21 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
 @router.post(
     "/heartbeat",
     summary="Send a heartbeat",
-    responses=answers({200: HeartbeatAnswer}, *BODY, NotFound, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers({200: HeartbeatResult}, *BODY, NotFound, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
 async def send_heartbeat(request: Request, host: HostName) -> Response:
     """Renew the host's lease. `NOT_ATTESTED`: the store is in a new epoch; send a report that attests to it."""
     asked = await read(request, HeartbeatBody)
-    return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, asked.agent)})
+    outcome = await scheduler(request).hosts.heartbeat(host, asked.lease_s, asked.agent)
+    return responses.answered(HeartbeatResult(outcome))
 
 
-@router.get("/inbox", summary="Read a host's inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
+@router.get("/inbox", summary="Read a host's inbox", responses=answers({200: Inbox}, InvalidRequest, NotFound))
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Return the notifications for the host's agent: claims placed on it, and claims to end."""
     entries = await scheduler(request).hosts.inbox(host, query.after)
-    return responses.answer({"entries": entries})
+    return responses.answered(Inbox(tuple(entries)))
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:

@@ -8,9 +8,8 @@ from redsched.api.openapi import answers
 from redsched.api.operations import Call, handles
 from redsched.api.problems import NotReady
 from redsched.api.routes.common import caller
-from redsched.model.records.service import About
+from redsched.model.records.service import About, Health, Ready
 from redsched.operations.fleet import RestFleet
-from redsched.schema.responses import HealthAnswer, ReadyAnswer
 
 router = APIRouter(tags=["service"])
 
@@ -25,13 +24,13 @@ async def get_about(request: Request, _: Call) -> Response:
     return responses.answered(About(app.title, app.version, app.summary, app.openapi_url, "/docs", role))
 
 
-@router.get("/healthz", summary="Check liveness", responses=answers({200: HealthAnswer}, store=False))
+@router.get("/healthz", summary="Check liveness", responses=answers({200: Health}, store=False))
 async def get_health() -> Response:
     """Return 200 while the process responds. Does not check the store."""
-    return responses.answer({"status": "ok"})
+    return responses.answered(Health())
 
 
-@router.get("/readyz", summary="Check readiness", responses=answers({200: ReadyAnswer}, NotReady))
+@router.get("/readyz", summary="Check readiness", responses=answers({200: Ready}, NotReady))
 async def get_readiness(request: Request) -> Response:
     """Return 200 if all caches have caught up, the store is usable, and the hosts that `up` waits for have reported.
 
@@ -42,10 +41,8 @@ async def get_readiness(request: Request) -> Response:
     if not readiness.ready:
         raise NotReady(readiness.detail if shows_details else "not ready: an operator's token shows what is missing")
     if not shows_details:
-        return responses.answer({"status": "ready"})
-    return responses.answer(
-        {"status": "ready", "detail": readiness.detail, "hosts": readiness.hosts, "workers": readiness.workers}
-    )
+        return responses.answered(Ready())
+    return responses.answered(Ready("ready", readiness.detail, readiness.hosts, readiness.workers))
 
 
 @router.get("/metrics", summary="Get metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]

@@ -183,7 +183,7 @@ async def _place(fleet: Fleet, run: _Run) -> list[str]:
     try:
         found = await named_hosts.select(fleet, run.job)
     except Forbidden as error:
-        prefix = error.facts.get("claim_prefix")
+        prefix = error.facts.claim_prefix
         if run.has_given_id or not prefix:
             raise
         run.begin_ids_with(prefix)

@@ -214,7 +214,7 @@ def write_off(
         try:
             await fleet.hosts.write_off(name, evacuate, force, reason=reason, cell=cell)
         except ClaimState as error:
-            if "lease_ms" not in error.facts:
+            if error.facts.lease_ms is None:
                 raise
             raise _alive(error, name, evacuate) from error
         print(f"{name} is written off", flush=True)
@@ -227,7 +227,7 @@ def write_off(
 
 def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
     """Return the error for writing off a host that is alive, with the commands that help."""
-    lease_s = -(-error.facts["lease_ms"] // 1000)
+    lease_s = -(-error.facts.lease_ms // 1000)
     forced = f"redsched host write-off {name}{' --evacuate' if evacuate else ''} --force"
     return ClaimState(
         f"host {name} is alive: its lease runs for {lease_s} s. Empty it with `redsched host drain {name} --move`; "
@@ -265,7 +265,7 @@ def _names_cell() -> Iterator[None]:
     try:
         yield
     except ClaimState as error:
-        if not (cells := error.facts.get("cells")):
+        if not (cells := error.facts.cells):
             raise
         either = " or ".join(f"`--cell {one}`" for one in cells)
         raise ClaimState(error.detail.replace("name one of them as `cell`", f"add {either}"), error.facts) from error

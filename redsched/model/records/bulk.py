@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJs
 
 from redsched.errors import RedschedError
 from redsched.model.claims import Claim, ClaimStatus
-from redsched.problems import error_of, members
+from redsched.model.records.problems import error_of, members
 
 
 class BulkOutcome(StrEnum):

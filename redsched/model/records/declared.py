@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model.declared import GroupPolicy, ServerGroup
-from redsched.model.records.fields import Names, Numbers, Texts
+from redsched.model.records.fields import Names, Numbers, Texts, if_any
 from redsched.model.records.hosts import Slots
 
 
@@ -77,13 +77,8 @@ class UsageRow:
     """The usage of a group of claims; `zone` and `project` are present if they were requested."""
 
     used: Annotated[Numbers, Field(description="Usage by class, if requested; `claims` is the number of claims.")]
-    zone: Annotated[str | None, Field(description="Zone of their hosts.", exclude_if=lambda zone: zone is None)] = None
-    project: Annotated[
-        str | None,
-        Field(
-            description="Their project. Empty: claims without a project.", exclude_if=lambda project: project is None
-        ),
-    ] = None
+    zone: Annotated[str | None, if_any("Zone of their hosts.")] = None
+    project: Annotated[str | None, if_any("Their project. Empty: claims without a project.")] = None
 
 
 @dataclass(frozen=True, slots=True)

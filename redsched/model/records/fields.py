@@ -8,6 +8,13 @@ from typing_extensions import TypedDict
 
 HIDDEN = Field(exclude=True)
 """The annotation of a field that JSON does not show."""
+
+
+def if_any(description: str | None = None) -> Any:
+    """Return the annotation of a field that JSON does not show if it is None."""
+    return Field(description=description, exclude_if=lambda value: value is None)
+
+
 EMPTY_IF_NULL = BeforeValidator(lambda found: "" if found is None else found)
 """The annotation of a text that JSON may show as null."""
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from redsched.model.records.fields import if_any
 from redsched.model.role import Role
 
 
@@ -21,6 +22,23 @@ class About:
         Role | None,
         Field(description="What the caller may do; `operator` without authentication, null without a valid token."),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The process is running."""
+
+    status: Literal["ok"] = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The service is ready: the caches of all workers have caught up."""
+
+    status: Literal["ready"] = "ready"
+    detail: Annotated[str | None, if_any("Absent, as the next ones, for those who may not see details.")] = None
+    hosts: Annotated[int | None, if_any()] = None
+    workers: Annotated[int | None, if_any()] = None
 
 
 @dataclass(frozen=True, slots=True)

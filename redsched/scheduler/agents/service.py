@@ -8,6 +8,7 @@ from redsched import aio, origin
 from redsched.errors import ClaimState, InvalidRequest, Settling
 from redsched.model import MAX_ALTERNATES, Claim, Request
 from redsched.model.limits import check_size
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.model.tokens import Token, is_newer
 from redsched.model.validation import check_name
 from redsched.scheduler.agents.inbox_feed import InboxFeed
@@ -127,7 +128,7 @@ class AgentService:
             raise ClaimState(
                 f"epoch {above} is more than a day ahead of the store's clock, and this API has not seen it: if that "
                 f"clock was wrong once, an operator can start an epoch above it: {raise_command(above)}",
-                {"host": host, "epoch": above, "cell": store.name},
+                ClaimStateFacts(host=host, epoch=above, cell=store.name),
             )
         key, now_s = (store.name, origin.current().actor or host), aio.now_s()
         at_s, times = self._raised.get(key, (now_s, 0))

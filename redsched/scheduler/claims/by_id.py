@@ -8,6 +8,7 @@ from typing import NoReturn
 from redsched import aio
 from redsched.errors import NotFound
 from redsched.model import Claim, ClaimStatus, EndReason
+from redsched.model.records.problems import NotFoundFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live
 from redsched.store.codec.claim_codec import counted_by
@@ -165,4 +166,4 @@ def _how_ended(claim: Claim) -> int:
 def no_such_claim(claim_id: str) -> NotFound:
     """Return the error for a claim that no cell knows."""
     why = "it never existed, or ended too long ago to be remembered"
-    return NotFound(f"there is no claim {claim_id!r}: {why}", {"claim_id": claim_id})
+    return NotFound(f"there is no claim {claim_id!r}: {why}", NotFoundFacts(claim_id=claim_id))

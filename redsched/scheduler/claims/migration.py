@@ -5,9 +5,11 @@ A call carries the token of the placement that it is based on; repeating it with
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.by_id import find_claim, release_elsewhere
 from redsched.scheduler.claims.gang_restart import GangRestarter
@@ -62,7 +64,7 @@ class MigrationService:
             raise ClaimState(
                 f"on {claim.host}, claim {claim.claim_id} has only the target of a move; it stays {stays_on.state} on "
                 f"{stays_on.host}: leave out the hosts, and move it again to one of {', '.join(alternates)}",
-                {"claim_id": claim.claim_id, "state": claim.state},
+                ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
             )
         again = None if alternates is None else False
         answer = await cell.store.claims.fail(
@@ -104,7 +106,7 @@ class MigrationService:
             raise ClaimState(
                 f"claim {claim.claim_id} could not be placed again before its max_runtime_s of {claim.max_runtime_s} s "
                 "had passed",
-                {"claim_id": claim.claim_id, "state": claim.state},
+                ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
             )
         if claim.gang_exit is not None:
             await self._gangs.place(cell, claim)
@@ -123,7 +125,7 @@ class MigrationService:
                 one.host, one.claim_id, token, f"there is no place for it now: {error.detail}"
             )
         message = f"claim {claim.claim_id} is pending, and a place is looked for again; {error.detail}"
-        return type(error)(message, {**error.facts, "claim_id": claim.claim_id})
+        return type(error)(message, replace(error.facts, claim_id=claim.claim_id))
 
     async def move(
         self,
@@ -157,7 +159,7 @@ class MigrationService:
             raise ClaimState(
                 f"claim {claim.claim_id} is {claim.state}{by_shelving}: only a shelved claim that has left its host "
                 "can be unshelved",
-                {"claim_id": claim.claim_id, "state": claim.state},
+                ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
             )
         return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), queue_timeout_s)
 
@@ -260,10 +262,10 @@ def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     if claim.state in ENDING_OR_ENDED and claim.end_reason not in besides:
         raise ClaimState(
             f"claim {claim.claim_id} is {claim.state} ({claim.end_reason}): it cannot be placed again",
-            {"claim_id": claim.claim_id, "state": claim.state},
+            ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
         )
 
 
 def _error_though_ended(error: RedschedError, claim: Claim) -> RedschedError:
     message = f"claim {claim.claim_id} has failed and is released; {error.detail}"
-    return type(error)(message, {**error.facts, "claim_id": claim.claim_id})
+    return type(error)(message, replace(error.facts, claim_id=claim.claim_id))

@@ -2,6 +2,7 @@
 
 from redsched.errors import ClaimState, NotFound, Settling, StaleToken
 from redsched.model import Claim, ClaimStatus
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -25,12 +26,12 @@ def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> S
     if outcome is Outcome.MOVING:
         raise ClaimState(
             f"claim {claim.claim_id} is being placed elsewhere: wait until it has only one placement",
-            {"claim_id": claim.claim_id, "state": claim.state},
+            ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
         )
     state = "is ending" if outcome is Outcome.ENDING else "has ended"
     if claim.state is ClaimStatus.PENDING:
         state = "is pending"
-    raise ClaimState(f"claim {claim.claim_id} {state}: it can only be released", {"state": claim.state})
+    raise ClaimState(f"claim {claim.claim_id} {state}: it can only be released", ClaimStateFacts(state=claim.state))
 
 
 def stale(claim: Claim) -> StaleToken:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from redsched.errors import Forbidden
 from redsched.model import Claim
+from redsched.model.records.problems import ForbiddenFacts
 
 
 def refuse_others(owner: str, claims: Iterable[Claim]) -> None:
@@ -13,5 +14,5 @@ def refuse_others(owner: str, claims: Iterable[Claim]) -> None:
             raise Forbidden(
                 f"claim {claim.claim_id} belongs to {claim.owner!r}, and this token changes only claims of {owner!r}: "
                 f"ask {claim.owner!r}, or an operator for a token that is project-wide",
-                {"claim_id": claim.claim_id, "owner": claim.owner},
+                ForbiddenFacts(claim_id=claim.claim_id, owner=claim.owner),
             )

@@ -27,7 +27,8 @@ from redsched.errors import (
     StaleToken,
     StoreUnavailable,
 )
-from redsched.model import HELD, Claim, EndReason, Request
+from redsched.model import HELD, Claim, ClaimStatus, EndReason, Request
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.deciding import decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
@@ -207,18 +208,19 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
         )
     if outcome is Outcome.ENDED:
         raise ClaimState(
-            f"claim {claim.claim_id} is ending or has ended: it cannot be placed again", {"state": "ended"}
+            f"claim {claim.claim_id} is ending or has ended: it cannot be placed again",
+            ClaimStateFacts(state=ClaimStatus.ENDED),
         )
     if outcome is Outcome.MOVING:
         raise ClaimState(
             f"claim {claim.claim_id} is on its way to {claim.host}: wait until it is active there",
-            {"claim_id": claim.claim_id, "state": claim.state},
+            ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
         )
     if outcome is Outcome.GANG:
         raise ClaimState(
             f"claim {claim.claim_id} belongs to a gang that is not active yet, or starts again: it cannot be placed "
             "alone",
-            {"claim_id": claim.claim_id, "state": claim.state},
+            ClaimStateFacts(claim_id=claim.claim_id, state=claim.state),
         )
     if outcome is Outcome.NO_CLAIM:
         raise NotFound(f"claim {claim.claim_id!r} no longer exists")

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from redsched import aio
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import Claim, Request
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import request_name
 
@@ -46,11 +47,11 @@ class RequestCache:
             raise ClaimState(
                 f"the store does not have the request of claim {claim.claim_id}: it has expired, or the claim was made "
                 "by its host. Make a new claim, and release this one",
-                {"claim_id": claim.claim_id},
+                ClaimStateFacts(claim_id=claim.claim_id),
             )
         try:
             return Request.from_canonical(text)
         except InvalidRequest as error:
             raise ClaimState(
-                f"the request of claim {claim.claim_id}: {error.detail}", {"claim_id": claim.claim_id}
+                f"the request of claim {claim.claim_id}: {error.detail}", ClaimStateFacts(claim_id=claim.claim_id)
             ) from error

@@ -1,11 +1,11 @@
 """Compute the absolute amounts of a claim from the changes requested, and explain why its host refuses them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from redsched.errors import InvalidRequest, NoValidHost
 from redsched.model import Amounts, Claim
-from redsched.model.kept_for import UNNAMED, KeptFor, fact_of
+from redsched.model.kept_for import UNNAMED, KeptFor
+from redsched.model.records.problems import NoValidHostFacts
 from redsched.model.validation import check_amount, check_class, check_slot, split_slot
 
 KEPT = "kept"
@@ -47,19 +47,13 @@ def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: K
     """
     slot, rule, value, below, above = facts[0], facts[1], *map(int, facts[2:5])
     asked, held = amounts.get(slot, 0), claim.slots.get(slot, 0)
-    found: dict[str, Any] = {
-        "claim_id": claim.claim_id,
-        "slot": slot,
-        "asked": asked,
-        "rule": rule or "room",
-        "value": value,
-    }
-    found["next"] = [one for one in (below, above) if one]
-    if kept is not None:
-        found["kept"] = fact_of(kept)
-    others = [str(one) for one in found["next"] if one != held]
+    near = tuple(one for one in (below, above) if one)
+    found = NoValidHostFacts(
+        claim_id=claim.claim_id, slot=slot, asked=asked, rule=rule or "room", value=value, next=near, kept=kept
+    )
+    others = [str(one) for one in near if one != held]
     choices = [f"request {' or '.join(others)} {slot}"] if others else []
-    choices += [f"keep the {held} that it has"] if held in found["next"] else []
+    choices += [f"keep the {held} that it has"] if held in near else []
     what = f"{asked} {slot} of claim {claim.claim_id}"
     return NoValidHost(f"{_why(claim.host, what, slot, rule, value)}: {', or '.join([*choices, 'move it'])}", found)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from redsched.decide.scoring.demand import demand
 from redsched.errors import ClaimState, NoValidHost
 from redsched.model import Claim, GangMember, Request
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.scheduler.quotas.usage import by_class
 
 
@@ -62,7 +63,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
     if len({one.request.shape() for one in fitting}) != 1:
         raise ClaimState(
             f"which member of its gang claim {claim.claim_id} belongs to is ambiguous: claim the gang again",
-            {"claim_id": claim.claim_id},
+            ClaimStateFacts(claim_id=claim.claim_id),
         )
     return fitting
 
@@ -77,7 +78,7 @@ def _refuse_affinity(request: Request, fitting: Sequence[GangMember], claim: Cla
         raise ClaimState(
             f"claim {claim.claim_id} was {how} other places of its request, and cannot be placed alone: claim all of "
             "them again, and release these",
-            {"claim_id": claim.claim_id},
+            ClaimStateFacts(claim_id=claim.claim_id),
         )
 
 
@@ -92,6 +93,6 @@ def _resized(request: Request, claim: Claim) -> Request:
         raise ClaimState(
             f"claim {claim.claim_id} was resized below the groups, NUMA cells or devices of its request: "
             "make a new claim, and release this one",
-            {"claim_id": claim.claim_id},
+            ClaimStateFacts(claim_id=claim.claim_id),
         )
     return replace(request, resources=dict(+resources))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from redsched.errors import TooHard
 from redsched.model import Request
+from redsched.model.records.problems import TooHardFacts
 
 if TYPE_CHECKING:
     from redsched.decide.work_limit import TooMuchWork, WorkLimit
@@ -64,7 +65,7 @@ def too_hard(request: Request, hosts: int, cut: "TooMuchWork") -> TooHard:
     return TooHard(
         f"no host was found within {cut.spent_s:.2g} s of work for {size}{most}: {cut.doing}; "
         f"ask for {_advice(request)}, or name the zone or the hosts to search",
-        {"doing": cut.doing, "hosts": hosts, "places": places, "parts": parts, "spent_s": round(cut.spent_s, 3)},
+        TooHardFacts(doing=cut.doing, hosts=hosts, places=places, parts=parts, spent_s=round(cut.spent_s, 3)),
     )
 
 

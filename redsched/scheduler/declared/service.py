@@ -18,6 +18,7 @@ from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
 from redsched.model.records.declared import AggregateView, ServerGroupView, SharedPoolView
 from redsched.model.records.pages import Page
+from redsched.model.records.problems import ClaimStateFacts, NotFoundFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
 from redsched.scheduler.preconditions import refuse_changed
@@ -175,7 +176,10 @@ class AggregateService(DeclaredService[AggregateView]):
         if missing:
             shown = ", ".join(missing[:SHOWN_HOSTS]) + (" ..." if len(missing) > SHOWN_HOSTS else "")
             await self._cells.refuse_unsettled(f"host {missing[0]}")
-            raise NotFound(f"there are no hosts {shown}: leave them out until they have reported", {"hosts": missing})
+            raise NotFound(
+                f"there are no hosts {shown}: leave them out until they have reported",
+                NotFoundFacts(hosts=tuple(missing)),
+            )
 
     async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[AggregateView]:
         await self._cells.catch_up()
@@ -324,7 +328,7 @@ def _frame(group: ServerGroup) -> tuple[object, ...]:
 def _has_members(found: ServerGroupView) -> ClaimState:
     return ClaimState(
         f"server group {found.group.name} has {found.members} members: only max_per_host can change while it has any",
-        {"members": found.members},
+        ClaimStateFacts(members=found.members),
     )
 
 
@@ -333,5 +337,5 @@ def _has_uncounted(group: ServerGroup, topologies: Sequence[str]) -> ClaimState:
     return ClaimState(
         f"server group {group.name} has members from before it was deleted, and not all of them are counted by "
         f"{by}: declare it without that, or release them first",
-        {"uncounted": list(topologies)},
+        ClaimStateFacts(uncounted=tuple(topologies)),
     )

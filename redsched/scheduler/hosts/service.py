@@ -11,6 +11,7 @@ from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
 from redsched.model.records.hosts import DrainProgress, HostView, PoolView, UnmovableClaim
 from redsched.model.records.pages import Page
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells, no_such_host
@@ -316,7 +317,7 @@ class HostService:
             names = [one.name for one, _ in found]
             raise ClaimState(
                 f"host {name} is in {' and '.join(f'cell {one}' for one in names)}: name one of them as `cell`",
-                {"host": name, "cells": names},
+                ClaimStateFacts(host=name, cells=tuple(names)),
             )
         if found:
             return found[0]
@@ -377,7 +378,7 @@ def _alive(name: str, lease_ms: int) -> ClaimState:
         f"host {name} is alive: its lease runs for {lease_s} s. If written off, it would attest again and keep its "
         "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has expired; force it "
         "only if its machine is off",
-        {"host": name, "lease_ms": lease_ms},
+        ClaimStateFacts(host=name, lease_ms=lease_ms),
     )
 
 
@@ -386,7 +387,7 @@ def _reports(name: str, lease_ms: int) -> ClaimState:
     return ClaimState(
         f"host {name} is alive: its lease runs for {lease_s} s, and its agent would report it again. Disable it to "
         "stop new claims; to remove it, stop its agent and try again once the lease has expired, or force it",
-        {"host": name, "lease_ms": lease_ms},
+        ClaimStateFacts(host=name, lease_ms=lease_ms),
     )
 
 

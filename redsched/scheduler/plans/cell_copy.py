@@ -16,6 +16,7 @@ from redsched.decide.affinity import counted_in_group
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import ClaimState
 from redsched.model import ENDING_OR_ENDED, HELD, LEASED, Amounts, Candidate, Claim, ClaimStatus, Placement, Request
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.settings import Settings
 from redsched.store.codec.fields import WRITTEN_OFF
@@ -69,7 +70,7 @@ class CellCopy:
             raise ClaimState(
                 f"the request of claim {claim.claim_id} is not known: it has expired, or the claim was made by its "
                 "host",
-                {"claim_id": claim.claim_id},
+                ClaimStateFacts(claim_id=claim.claim_id),
             )
         found = self._requests.get(claim.digest)
         if found is None:

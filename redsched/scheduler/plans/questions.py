@@ -9,6 +9,7 @@ from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import NotFound, RedschedError, TooHard
 from redsched.model import CLAIMS, Amounts, HostReport, Request
 from redsched.model.records.plans import AddingPlan, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.model.records.problems import TooHardFacts
 from redsched.scheduler.plans import adding, leaving
 from redsched.scheduler.plans.capacity import MAX_PLACES, capacity
 from redsched.scheduler.plans.cell_copy import CellCopy
@@ -69,7 +70,7 @@ def answer(source: Callable[[], CellCopy], question: Callable[[CellCopy], T], li
             f"the plan was not complete within {cut.spent_s:.2g} s of work on {hosts:,} hosts and {claims:,} claims: "
             f"{cut.doing}; plan for fewer hosts or moves, or raise the limit: `--budget` of a command, or "
             "REDSCHED_PLAN_LIMIT_S",
-            {"doing": cut.doing, "hosts": hosts, "claims": claims, "spent_s": round(cut.spent_s, 3)},
+            TooHardFacts(doing=cut.doing, hosts=hosts, claims=claims, spent_s=round(cut.spent_s, 3)),
         )
 
 

@@ -12,13 +12,14 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from redsched import aio
 from redsched.errors import QuotaExceeded, Settling
 from redsched.model import CLAIMS, Amounts, Claim, Exceeded, Request
+from redsched.model.records.problems import QuotaFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.shares import QuotaShares, exceeded_by
 from redsched.scheduler.quotas.usage import quota_usage
@@ -139,5 +140,5 @@ def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:
         text = f"the quota of project {project} does not allow it: {message}. Release claims, or raise the quota"
     return QuotaExceeded(
         text,
-        {"project": project, "exceeded": [asdict(one) for one in found]},
+        QuotaFacts(project=project, exceeded=tuple(found)),
     )

@@ -10,6 +10,7 @@ from redsched.decide.gains import Gains
 from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
 from redsched.model.record import record
+from redsched.model.records.problems import UnavailableFacts
 from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import ClaimCost, Effort
@@ -102,9 +103,9 @@ class SchedulingAttempt:
         self.sent: tuple[str, ...] = ()
         """The ids of the claim call in progress."""
 
-    def known_ids(self) -> dict[str, list[str]]:
+    def known_ids(self) -> UnavailableFacts:
         """Return the ids by which the caller can learn the outcome: its own, or those made for the call."""
-        return {"claim_ids": list(self.sent or self.request.claim_ids)}
+        return UnavailableFacts(claim_ids=tuple(self.sent or self.request.claim_ids))
 
     def effort(self, outcome: str, reason: str = "") -> Effort:
         """Return the cost of the selection, with its outcome and the reason of a refusal."""

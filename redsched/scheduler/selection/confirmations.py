@@ -15,7 +15,7 @@ from redsched import aio, logs
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, Reason
-from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, UNKNOWN, FailedAttempt
+from redsched.model.records.problems import NOT_CONFIRMED, UNKNOWN, FailedAttempt
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change
 

@@ -5,8 +5,11 @@ ids. This module handles calls that never reach the script, because something th
 incremental calls, which used only the first of their ids.
 """
 
+from collections.abc import Mapping
+
 from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.records.problems import ClaimIdsFacts, ClaimStateFacts
 from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.by_id import find_known
@@ -68,7 +71,7 @@ def id_reused(request: Request) -> ClaimIdReused:
     return ClaimIdReused(
         f"claim id {', '.join(request.claim_ids)} exists with other content: "
         "repeat the original request, or use new ids",
-        {"claim_ids": list(request.claim_ids)},
+        ClaimIdsFacts(claim_ids=tuple(request.claim_ids)),
     )
 
 
@@ -82,11 +85,15 @@ def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
     return ClaimState(
         f"of these claims only {', '.join(held)} is known: the store has lost {', '.join(lost)}, or never had them: "
         "release the known ones, and use new ids to claim again",
-        {"claims": {claim_id: claim.state for claim_id, claim in held.items()}, "unknown": lost},
+        ClaimStateFacts(claims=_states(held), unknown=tuple(lost)),
     )
 
 
 def has_ended(gone: list[str], held: dict[str, Claim]) -> ClaimState:
     """Return the error for ids whose claims (`gone`) have ended; the request's other claims may still be held."""
-    states = {claim_id: claim.state for claim_id, claim in held.items()}
-    return ClaimState(f"claim {', '.join(gone)} has ended or is ending: use new ids to claim again", {"claims": states})
+    message = f"claim {', '.join(gone)} has ended or is ending: use new ids to claim again"
+    return ClaimState(message, ClaimStateFacts(claims=_states(held)))
+
+
+def _states(held: Mapping[str, Claim]) -> dict[str, ClaimStatus]:
+    return {claim_id: claim.state for claim_id, claim in held.items()}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from redsched.errors import OutcomeUnknown, Settling, StoreUnavailable
 from redsched.model import Claim, Request
+from redsched.model.records.problems import UnavailableFacts
 from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import from_existing, from_reply
@@ -74,5 +75,5 @@ def _settling(request: Request, cell: Cell) -> Settling:
     return Settling(
         f"{what} may be known to hosts that have not attested to the new epoch yet: try again"
         f"{wait_text(cell.name, cell.updater.clock)}",
-        {"claim_ids": list(request.claim_ids)},
+        UnavailableFacts(claim_ids=tuple(request.claim_ids)),
     )

@@ -269,10 +269,10 @@ class SelectionPipeline:
 
         The parts of reasons that requests may choose freely are left out, so that there are few different ones.
         """
-        reasons = error.facts.get("reasons") if isinstance(error, NoValidHost) else None
+        reasons = error.facts.reasons if isinstance(error, NoValidHost) else None
         if not reasons:
             return ""
-        name = str(max(reasons, key=lambda one: int(one["hosts"]))["reason"]).partition(":")[0]
+        name = str(max(reasons, key=lambda one: one.hosts).reason).partition(":")[0]
         if not name.isupper():
             return name
         # Requests may name classes that no host has.

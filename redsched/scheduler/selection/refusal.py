@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from redsched.decide.causes import KEPT
 from redsched.decide.explain.nearest import NEAREST
@@ -16,8 +15,8 @@ from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Group, ReasonCount, Request
 from redsched.model.gpus import amount_text, gpus_of, in_words, share_a_node
 from redsched.model.kept_for import UNNAMED
-from redsched.model.record import json_of
 from redsched.model.records.explanations import Explanation, Miss
+from redsched.model.records.problems import NoValidHostFacts
 from redsched.model.workload import GPU_SHARES
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
@@ -95,14 +94,12 @@ def refusal(
         return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again{waits}")
     nearest = merge_nearest([one.nearest for one in found])
     # The API leaves out for whom amounts are kept for callers who may not know it; the text never says it.
-    facts: dict[str, Any] = {"reasons": list(map(json_of, reasons)), "nearest": list(map(json_of, nearest))}
-    if any(one.cut_short for one in found):
-        facts["cut_short"] = True
+    cut_short = any(one.cut_short for one in found) or None
     notes = [merge_unknown(found).unknown_text] if is_complete else []
     places = merge_places(one.places for one in found)
     if places is not None:
-        facts["places"] = json_of(places)
         notes.append(places.text)
+    facts = NoValidHostFacts(reasons=reasons, nearest=nearest, cut_short=cut_short, places=places)
     return NoValidHost(refusal_text(hosts, request, reasons, nearest, "; ".join(filter(None, notes))), facts)
 
 

@@ -8,16 +8,16 @@ learn about them; claims that another call with the same ids has returned are ke
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redsched import aio, logs
 from redsched.errors import NotConfirmed, NotDurable, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, EndReason, Request
+from redsched.model.records.problems import FailedAttempt, NotConfirmedFacts, UnavailableFacts, members
 from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
-from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
@@ -86,7 +86,9 @@ class ActiveWaiter:
         except StoreUnavailable as error:
             # The claims may be active, and only this error tells the caller the ids generated for the call.
             message = f"whether the claim is active could not be read: {error.detail}"
-            raise OutcomeUnknown(message, {"claim_ids": [one.claim_id for one in found.selections]}) from error
+            raise OutcomeUnknown(
+                message, UnavailableFacts(claim_ids=tuple(one.claim_id or "" for one in found.selections))
+            ) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
     async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
@@ -121,7 +123,7 @@ class ActiveWaiter:
             try:
                 answer = await self._give_back(cell, claim, ReleaseMode.ASK, undoing)
             except RedschedError as error:
-                log.warning("undo failed", problem=error.detail, facts=dict(error.facts))
+                log.warning("undo failed", problem=members(error))
             else:
                 _remember(cell, claim.claim_id, answer, undoing)
 
@@ -140,7 +142,7 @@ class ActiveWaiter:
             for claim_id in active:
                 answers[claim_id] = await self._give_back(cell, claims[claim_id], ReleaseMode.ASK, undoing)
         except OutcomeUnknown as error:
-            raise OutcomeUnknown(error.detail, {"claim_ids": list(claims)}) from error
+            raise OutcomeUnknown(error.detail, UnavailableFacts(claim_ids=tuple(claims))) from error
         # Only ends that the caller learns of may be repeated: one who gets an error may send the ids again, and be
         # answered with claims that hosts have restored.
         for claim_id, answer in answers.items():
@@ -200,12 +202,20 @@ async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim
 
 def _not_in_time(missing: Sequence[FailedAttempt]) -> str:
     """Return the reason of the release, which is stored with each claim."""
-    return f"released, because not everything that was claimed was active in time: {sentence(missing)}"
+    return f"released, because not everything that was claimed was active in time: {_sentence(missing)}"
+
+
+def _sentence(attempts: Sequence[FailedAttempt]) -> str:
+    """Describe the attempts of the first claim in a sentence, with the number of further claims."""
+    claim_ids = tuple(dict.fromkeys(one.claim_id for one in attempts))
+    first = "; ".join(str(one) for one in attempts if one.claim_id == claim_ids[0])
+    more = f", and {len(claim_ids) - 1} more" if len(claim_ids) > 1 else ""
+    return f"claim {claim_ids[0]}: {first}{more}"
 
 
 def _not_confirmed(claim_ids: Iterable[str], missing: Sequence[FailedAttempt]) -> NotConfirmed:
-    facts = {"claim_ids": list(claim_ids), "failed_attempts": [asdict(one) for one in missing]}
-    return NotConfirmed(f"{sentence(missing)}; everything that was claimed is released", facts)
+    facts = NotConfirmedFacts(claim_ids=tuple(claim_ids), failed_attempts=tuple(missing))
+    return NotConfirmed(f"{_sentence(missing)}; everything that was claimed is released", facts)
 
 
 def _active(place: Selection, now: Claim) -> Selection:

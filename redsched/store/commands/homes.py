@@ -11,6 +11,7 @@ from redis.exceptions import NoPermissionError
 
 from redsched import aio
 from redsched.errors import ClaimState
+from redsched.model.records.problems import ClaimStateFacts
 from redsched.store.codec.keys import Keys
 from redsched.store.commands.base import CellClient, chunks
 
@@ -97,5 +98,5 @@ def taken(host: str, cell: str, wanted: str) -> ClaimState:
         f"host {host} is in cell {cell}, and a name is in one cell at a time: to have it in {wanted}, stop its agent, "
         f"and `redsched host remove {host} --cell {cell}` once it holds no claims there; if it is another machine, "
         "give it another name",
-        {"host": host, "cell": cell},
+        ClaimStateFacts(host=host, cell=cell),
     )

@@ -27,6 +27,7 @@ from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterExc
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.errors import RedschedError, SchemaMismatch, StoreFull, StoreUnavailable
+from redsched.model.records.problems import UnavailableFacts
 from redsched.model.units import mib
 from redsched.settings import Settings
 from redsched.store.topology.endpoint import Endpoint, EndpointConnection, EndpointPool, EndpointTlsConnection
@@ -143,7 +144,7 @@ def out_of_memory(url: str, memory: tuple[int, int] | None = None) -> StoreFull:
     what_works = "release, shelve and host remove work: end what is not needed"
     return StoreFull(
         f"the store at {without_password(url)} {is_full}; {what_works}, or raise its maxmemory",
-        dict(zip(("memory_bytes", "max_memory_bytes"), memory, strict=True)) if memory else None,
+        UnavailableFacts(memory_bytes=memory[0], max_memory_bytes=memory[1]) if memory else None,
         public=f"the store {is_full}; {what_works}, or ask the operator of redsched to raise its maxmemory",
     )
 

@@ -22,7 +22,9 @@ from redsched.model import (
     Reason,
     ReasonCount,
 )
+from redsched.model.records.explanations import Miss
 from redsched.model.records.hosts import FailedMoves, UnmovableClaim
+from redsched.model.records.problems import ClaimStateFacts, NoValidHostFacts
 from redsched.model.role import Role
 from redsched.scheduler import Change, HostView
 
@@ -55,10 +57,11 @@ def test_each_word_that_is_a_host_is_hidden(text: str, shown: str) -> None:
 
 def test_all_texts_of_an_error_are_searched() -> None:
     """Its own kind stays, and so does the error itself: others may log it."""
-    error = ClaimState("on its way to h2 from h1", {"state": "claimed", "hosts": ["h2"], "on": {"h2": ("h2", 3)}})
+    facts = ClaimStateFacts(state=ClaimStatus.CLAIMED, uncounted=("h2",), claims={"h2": ClaimStatus.ENDED}, members=3)
+    error = ClaimState("on its way to h2 from h1", facts)
     shown = redactor().error(error)
     assert (type(shown), shown.detail, str(shown)) == (ClaimState, "on its way to a host from h1", shown.detail)
-    assert shown.facts == {"state": "claimed", "hosts": ["a host"], "on": {"a host": ["a host", 3]}}
+    assert shown.facts == replace(facts, uncounted=("a host",), claims={"a host": ClaimStatus.ENDED})
     assert error.detail == "on its way to h2 from h1"
 
 
@@ -68,21 +71,12 @@ def test_the_public_text_is_searched_too() -> None:
 
 
 def test_nearest_misses_lose_their_hosts_and_claims() -> None:
-    near = {
-        "host": "gone",
-        "needs": {"VCPU": 4},
-        "free": {"VCPU": 1},
-        "changes": ["with host h2 allowed"],
-        "after": "db-1",
-    }
-    shown = redactor().error(NoValidHost("none fits; nearest gone: 3 VCPU less", {"nearest": [near]}))
+    near = Miss("gone", {"VCPU": 4}, {"VCPU": 1}, ("with host h2 allowed",), after="db-1", claims={"db-1": "db"})
+    facts = NoValidHostFacts(nearest=(near,))
+    shown = redactor().error(NoValidHost("none fits; nearest gone: 3 VCPU less", facts))
     assert "gone" not in shown.detail
-    [found] = shown.facts["nearest"]
-    assert found == {
-        **{k: v for k, v in near.items() if k != "after"},
-        "host": "",
-        "changes": ["with host a host allowed"],
-    }
+    [found] = shown.facts.nearest
+    assert found == replace(near, host="", changes=("with host a host allowed",), after="", claims={})
 
 
 def test_words_of_the_request_are_repeated() -> None:

@@ -51,7 +51,7 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         async with nothing_written(raw):
             with pytest.raises(StoreFull, match=r"memory \(it uses \d+\.\d MiB, and its maxmemory is") as refused:
                 await cell.claims.place(call_of(clock, member("new", "h1")))
-            assert refused.value.facts["max_memory_bytes"] == 1 < refused.value.facts["memory_bytes"]
+            assert refused.value.facts.max_memory_bytes == 1 < refused.value.facts.memory_bytes
             assert fresh_server.url not in refused.value.public
         await raw.script_flush()  # scripts can be loaded, too
         assert (await cell.hosts.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK

@@ -17,7 +17,7 @@ import pytest
 
 from redsched import pacing
 from redsched.errors import NoValidHost
-from redsched.model import Candidate, Group, GroupPolicy, Quota, Request, ServerGroup
+from redsched.model import Candidate, Group, GroupPolicy, Quota, ReasonCount, Request, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import ClaimFilter, Problem, Scheduler
 from redsched.scheduler.audit.audit import repair_replica
@@ -225,8 +225,8 @@ async def test_no_turn_of_the_loop_is_longer_for_a_refusal_by_more_hosts(monkeyp
                 refused.append(caught.value)
 
             counted = await lines_of(work(), monkeypatch)
-    assert refused[0].facts["reasons"] == [{"reason": "pools", "hosts": 1500}]
-    assert refused[0].facts["nearest"][0]["changes"]
+    assert refused[0].facts.reasons == (ReasonCount("pools", 1500),)
+    assert refused[0].facts.nearest[0].changes
     assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
     assert counted.most <= MAX_LINES
 

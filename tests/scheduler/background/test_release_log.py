@@ -357,7 +357,7 @@ async def test_ids_that_were_made_are_returned_where_what_they_have_cannot_be_re
             await scheduler.select(request)
         monkeypatch.setattr(ClaimCommands, "read", read)
         monkeypatch.setattr(ClaimCommands, "place", claim)
-        ids = tuple(unknown.value.facts["claim_ids"])
+        ids = tuple(unknown.value.facts.claim_ids)
         (found,) = (await scheduler.select(replace(request, claim_ids=ids))).selections
         assert await cell.hosts.claim_ids("h1") == {found.claim_id} == set(ids)
 

@@ -49,7 +49,7 @@ async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:
             token = now.token
         with pytest.raises(NoValidHost) as refused:
             await work.scheduler.claims.fail("mine", token)
-        assert refused.value.facts["claim_id"] == now.claim_id
+        assert refused.value.facts.claim_id == now.claim_id
         assert await work.held() == {}
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
 

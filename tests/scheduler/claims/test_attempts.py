@@ -9,6 +9,7 @@ import pytest
 from redsched.aio import end
 from redsched.errors import ClaimState, NotConfirmed, NoValidHost, QuotaExceeded
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Quota, Request
+from redsched.model.records.problems import FailedAttempt
 from redsched.scheduler import Scheduler, Selections
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.commands.texts import KEPT_MS
@@ -532,12 +533,12 @@ async def test_until_active_learns_that_all_hosts_were_silent(clean_store: str) 
         asked = replace(MINE, until="active", lease_s=1, alternates=1, max_attempts=2)
         with pytest.raises(NotConfirmed) as refused:
             await work.scheduler.select(asked)
-        attempts = refused.value.facts["failed_attempts"]
-        assert [(one["claim_id"], one["host"], one["kind"]) for one in attempts] == [
+        attempts = refused.value.facts.failed_attempts
+        assert [(one.claim_id, one.host, one.kind) for one in attempts] == [
             ("mine", "h0", "expired"),
             ("mine", "h1", "expired"),
         ]
-        assert all(one["reason"].startswith("its lease ") for one in attempts)
+        assert all(one.reason.startswith("its lease ") for one in attempts)
         told = r"claim mine: expired on h0 \(its lease .*\); expired on h1 \(its lease .*\); everything .*"
         assert re.fullmatch(told, refused.value.detail)
 
@@ -554,10 +555,10 @@ async def test_until_active_lists_each_failure(clean_store: str) -> None:
                 await task
         told = "failed on h0 (exit code 1; no image); failed on h1 (exit code 2)"
         after = await work.store.tick()
-        first, second = refused.value.facts["failed_attempts"]
-        assert before.now_ms <= first.pop("at_ms") <= second.pop("at_ms") <= after.now_ms
-        assert first == {"claim_id": "mine", "host": "h0", "kind": "failed", "reason": "exit code 1\n  no image"}
-        assert second == {"claim_id": "mine", "host": "h1", "kind": "failed", "reason": "exit code 2\n"}
+        first, second = refused.value.facts.failed_attempts
+        assert before.now_ms <= first.at_ms <= second.at_ms <= after.now_ms
+        assert first == FailedAttempt("mine", "h0", first.at_ms, "failed", "exit code 1\n  no image")
+        assert second == FailedAttempt("mine", "h1", second.at_ms, "failed", "exit code 2\n")
         assert refused.value.detail == f"claim mine: {told}; everything that was claimed is released"
         assert await work.held() == {}
 

@@ -6,6 +6,8 @@ import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
+from redsched.model.kept_for import KeptFor
+from redsched.model.records.problems import NoValidHostFacts
 from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.resize import absolute
 from tests.scheduler.working import BY_HAND, at_work
@@ -56,7 +58,7 @@ async def test_a_claim_grows_and_shrinks(clean_store: str) -> None:
         assert refused.value.detail == (
             "host h0 has no room for 9 VCPU of claim mine, which may have 8 there: request 8 VCPU, or move it"
         )
-        assert refused.value.facts["slot"] == "VCPU"
+        assert refused.value.facts.slot == "VCPU"
         await work.is_sound()
 
 
@@ -90,9 +92,9 @@ async def test_a_resize_that_units_forbid_names_them_and_the_next_amounts(
         assert refused.value.detail == (
             f"the {rule} of VCPU on host h1 is {value}, which forbids {asked} VCPU of claim mine: {says}"
         )
-        assert refused.value.facts == {
-            "claim_id": "mine", "slot": "VCPU", "asked": asked, "rule": rule, "value": value, "next": following
-        }  # fmt: skip
+        assert refused.value.facts == NoValidHostFacts(
+            claim_id="mine", slot="VCPU", asked=asked, rule=rule, value=value, next=tuple(following)
+        )
         for amount in following:
             token = (await scheduler.claims.resize("mine", token, {"VCPU": amount})).token
 
@@ -119,7 +121,7 @@ async def test_a_claim_on_a_host_that_has_shrunk_may_have_nothing_more(clean_sto
         assert refused.value.detail == (
             "host h0 has no room for 3 VCPU of claim mine, which may have 0 there: keep the 2 that it has, or move it"
         )
-        assert (refused.value.facts["value"], refused.value.facts["next"]) == (0, [2])
+        assert (refused.value.facts.value, refused.value.facts.next) == (0, (2,))
 
 
 async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_store: str) -> None:
@@ -131,8 +133,8 @@ async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_stor
             NoValidHost, match="4 VCPU there are kept for a request that waits: request 4 VCPU"
         ) as refused:
             await work.scheduler.claims.resize("mine", token, {"VCPU": 6})
-        assert refused.value.facts["rule"] == "kept"
-        assert refused.value.facts["kept"] == {"slots": {"VCPU": 4}, "request": "big", "project": "ml"}
+        assert refused.value.facts.rule == "kept"
+        assert refused.value.facts.kept == KeptFor({"VCPU": 4}, "big", "ml")
 
 
 async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: str) -> None:

@@ -42,7 +42,7 @@ async def test_the_ids_of_a_claim_that_is_ending_cannot_be_used(clean_store: str
         await getattr(work.scheduler.claims, verb)("mine", claim.token)
         with pytest.raises(ClaimState, match="mine has ended or is ending: use new ids") as refused:
             await work.scheduler.select(TWO)
-        assert refused.value.facts["claims"] == {"mine": ClaimStatus.ENDING}
+        assert refused.value.facts.claims == {"mine": ClaimStatus.ENDING}
 
 
 async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from redsched import origin
 from redsched.errors import NoValidHost, PlannerBusy, TooHard, Unavailable
-from redsched.model import GangMember, HostReport, Inventory, Pool, Request
+from redsched.model import GangMember, HostReport, Inventory, Pool, ReasonCount, Request
 from redsched.origin import Origin
 from redsched.scheduler import Scheduler
 from redsched.scheduler.decide_apart import limits, planner
@@ -78,7 +78,7 @@ async def test_what_a_fork_proposes_is_claimed(apart: Scheduler) -> None:
 async def test_a_refusal_has_its_reasons(apart: Scheduler) -> None:
     with pytest.raises(NoValidHost) as refused:
         await apart.select(Request({"VCPU": 5}, count=11))
-    assert refused.value.facts["reasons"] == [{"reason": "count", "hosts": 10}]
+    assert refused.value.facts.reasons == (ReasonCount("count", 10),)
 
 
 async def test_room_that_was_just_released_is_seen(apart: Scheduler) -> None:
@@ -108,8 +108,8 @@ async def test_what_takes_longer_is_too_hard(apart: Scheduler, monkeypatch: pyte
     monkeypatch.setattr(planner_of(apart), "_limit_s", 0.0)
     with pytest.raises(TooHard, match=r"20 places on 10 hosts: .*; ask for fewer members") as refused:
         await apart.select(GANG)
-    assert refused.value.facts["places"] == 20
-    assert refused.value.facts["hosts"] == 10
+    assert refused.value.facts.places == 20
+    assert refused.value.facts.hosts == 10
 
 
 async def test_without_a_planner_the_limit_is_the_same(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:

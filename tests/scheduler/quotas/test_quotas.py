@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, Settling
-from redsched.model import Quota, Request
+from redsched.model import Exceeded, Quota, Request
 from redsched.model.filters import UsageBy
+from redsched.model.records.problems import QuotaFacts
 from redsched.model.validation import MAX_AMOUNT
-from redsched.scheduler import Exceeded, Scheduler
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.scheduler.quotas.calls import scripts_about_claims
@@ -40,10 +41,7 @@ async def test_a_project_gets_what_its_quota_allows_and_no_more(scheduler: Sched
     await scheduler.select(web(4))
     with pytest.raises(QuotaExceeded, match="4 of 6 VCPU are used, 3 more") as refused:
         await scheduler.select(web(3))
-    assert refused.value.facts == {
-        "project": "web",
-        "exceeded": [{"resource": "VCPU", "limit": 6, "used": 4, "asked": 3}],
-    }
+    assert refused.value.facts == QuotaFacts(project="web", exceeded=(Exceeded("VCPU", 6, 4, 3),))
     await scheduler.select(Request({"VCPU": 3}, project="other"))
     await scheduler.select(Request({"VCPU": 1}))
     await scheduler.select(web(2))
@@ -54,7 +52,7 @@ async def test_the_places_of_one_request_are_counted_together(scheduler: Schedul
     await scheduler.quotas.put(QUOTA)
     with pytest.raises(QuotaExceeded) as refused:
         await scheduler.select(web(2, count=4))
-    assert [(one["resource"], one["asked"]) for one in refused.value.facts["exceeded"]] == [("VCPU", 8), ("claims", 4)]
+    assert [(one.resource, one.asked) for one in refused.value.facts.exceeded] == [("VCPU", 8), ("claims", 4)]
     await scheduler.select(web(2, count=3))
     await used(scheduler)
 
@@ -256,7 +254,7 @@ async def test_a_project_without_a_quota_uses_no_more_than_can_be_counted(clean_
         await scheduler.select(web(5 * 10**15))
         with pytest.raises(QuotaExceeded, match=r"web would use more than can be counted.*request less") as refused:
             await scheduler.select(web(5 * 10**15))
-        [exceeded] = refused.value.facts["exceeded"]
-        assert (exceeded["limit"], exceeded["used"]) == (MAX_AMOUNT, 5 * 10**15)
+        [exceeded] = refused.value.facts.exceeded
+        assert (exceeded.limit, exceeded.used) == (MAX_AMOUNT, 5 * 10**15)
         await scheduler.select(web(MAX_AMOUNT - 5 * 10**15))
         assert (await scheduler.audit()).problems == ()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import NotFound, QuotaExceeded, Settling
-from redsched.model import Claim, Quota, Request
+from redsched.model import Claim, Exceeded, Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.scheduler.quotas import shares
 from redsched.scheduler.quotas.shares import QuotaShares, divided
@@ -114,7 +114,7 @@ async def test_the_refusal_has_the_numbers_of_all_cells(scheduler: Scheduler) ->
     for claim in (True, False):
         with pytest.raises(QuotaExceeded) as refused:
             await scheduler.select(web("b", 4, claim=claim))
-        assert refused.value.facts["exceeded"] == [{"resource": "VCPU", "limit": 12, "used": 9, "asked": 4}]
+        assert refused.value.facts.exceeded == (Exceeded("VCPU", 12, 9, 4),)
     await scheduler.select(web("b", 3))
     await assert_exact(scheduler, LIMIT)
 

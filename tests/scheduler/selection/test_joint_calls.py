@@ -210,7 +210,7 @@ async def test_every_caller_learns_that_the_store_is_gone(
     answers = await select_all(scheduler, *[Request(ONE)] * 3)
     assert [type(one) for one in answers] == [type(error)] * 3
     if isinstance(error, OutcomeUnknown):
-        ids = [one.facts["claim_ids"] for one in answers if isinstance(one, RedschedError)]
+        ids = [one.facts.claim_ids for one in answers if isinstance(one, RedschedError)]
         assert len({claim_id for [claim_id] in ids}) == 3, "each learns its own id"
 
 

@@ -13,9 +13,9 @@ from redsched.agent.run import run
 from redsched.aio import end
 from redsched.errors import NotConfirmed, NotDurable, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
+from redsched.model.records.problems import NOT_CONFIRMED, FailedAttempt
 from redsched.model.records.selections import Selections
 from redsched.scheduler import Scheduler
-from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, FailedAttempt
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -119,7 +119,7 @@ async def test_what_no_host_confirms_is_undone(clean_store: str) -> None:
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
         with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s") as refused:
             await scheduler.select(Request({"VCPU": 4}, until="active", confirm_timeout_s=1))
-        [claim_id] = refused.value.facts["claim_ids"]
+        [claim_id] = refused.value.facts.claim_ids
         assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
         assert await free(store, "h0")
 
@@ -148,7 +148,7 @@ async def test_an_undo_without_a_reply_is_repeated(
         with pytest.raises(NotConfirmed) as refused:
             await scheduler.select(ACTIVE)
         assert not errors
-        [claim_id] = refused.value.facts["claim_ids"]
+        [claim_id] = refused.value.facts.claim_ids
         assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
         assert await free(store, "h0")
 
@@ -183,7 +183,7 @@ async def test_a_gang_that_could_not_be_undone_is_named_whole_and_its_undo_is_no
         monkeypatch.setattr(work.scheduler.tasks["c1"].confirmations, "wait", too_late)
         with pytest.raises(OutcomeUnknown, match="claim b was not confirmed") as unknown:
             await work.scheduler.select(asked)
-        assert unknown.value.facts == {"claim_ids": ["a", "b", "c"]}
+        assert unknown.value.facts.claim_ids == ("a", "b", "c")
         assert second_undo_fails == ["a", "b"]
         assert len(work.scheduler.cells.named("c1").released) == 0
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from redsched.errors import NoValidHost
-from redsched.model import Request
+from redsched.model import ReasonCount, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.selection.wait_queue import WaitQueue
@@ -49,7 +49,7 @@ async def test_the_refusal_comes_when_the_time_is_up(scheduler: Scheduler) -> No
     """It gives the reasons that an immediate refusal would give."""
     with pytest.raises(NoValidHost) as refused:
         await scheduler.select(Request({"VCPU": 9}, queue_timeout_s=1))
-    assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
+    assert refused.value.facts.reasons == (ReasonCount("VCPU", 3),)
     assert waiting(scheduler) == 0
 
 

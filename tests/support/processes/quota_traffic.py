@@ -47,7 +47,7 @@ class QuotaTraffic:
             try:
                 mine.append(await self._claim(cell))
             except OutcomeUnknown as error:
-                mine += cast("list[str]", error.facts["claim_ids"])
+                mine += cast("list[str]", error.facts.claim_ids)
             except (QuotaExceeded, Unavailable):
                 await self._release(mine)
                 await asyncio.sleep(0.01)

@@ -95,7 +95,7 @@ class Changing:
         try:
             now = await self.answered(lambda: self._claims.unshelve(claim_id), NotFound, *REFUSED)
         except (NotFound, *REFUSED) as error:
-            leaves = isinstance(error, ClaimState) and error.facts.get("state") == ClaimStatus.ENDING
+            leaves = isinstance(error, ClaimState) and error.facts.state == ClaimStatus.ENDING
             if not (leaves or isinstance(error, NoValidHost | QuotaExceeded)):
                 return Left.UNCLEAR
             say("shelved", id=claim_id)

@@ -137,7 +137,8 @@ class Owner:
             say("refused", ids=ids)
         except (ClaimState, NotConfirmed) as error:
             # Some places may be left: others have ended, or the store has lost them.
-            left = [one for one, state in error.facts.get("claims", {}).items() if state != ClaimStatus.ENDED]
+            states = (error.facts.claims if isinstance(error, ClaimState) else None) or {}
+            left = [one for one, state in states.items() if state != ClaimStatus.ENDED]
             await asyncio.gather(*(self._give(one) for one in left))
             say("over", ids=ids, why=error.problem)
         else:
@@ -160,7 +161,7 @@ class Owner:
             try:
                 return await self._scheduler.select(traffic.request_of(ids, made))
             except OutcomeUnknown as error:
-                made = made or tuple(error.facts["claim_ids"])
+                made = made or tuple(error.facts.claim_ids)
                 raise
 
         found: Selections = await self._changing.answered(select)

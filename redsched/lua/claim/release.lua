@@ -5,7 +5,8 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
--- token: '' for any; that of the target of a move under way releases only this placement. end_reason: released,
+-- token: '' for any; that of the target of a move under way releases only this placement, which ends as `moved`:
+-- its claim continues elsewhere, also if its host reports this end to a store that has lost it. end_reason: released,
 -- shelved, failed or max-runtime (no other host was found for the placement that `token` names, or not in time: STALE
 -- if the claim has another placement by now). how: ask, force, or unless-active (as ask, but ACTIVE and nothing written
 -- if the work runs). call_id: of the call to undo ('' for none): STALE if a later call has returned the claim. closed:
@@ -110,7 +111,7 @@ for _, placement in ipairs(in_order(claim)) do
     if placement.end_reason == 'shelved' then
       placement.end_reason = ARG.end_reason
     end
-    take_back(claim, placement, ARG.end_reason, host_state, ARG.how == 'force')
+    take_back(claim, placement, is_cancelled and 'moved' or ARG.end_reason, host_state, ARG.how == 'force')
   end
 end
 if claim.tombstone and claim.tombstone.end_reason == 'shelved' then

@@ -363,8 +363,29 @@ async def test_the_target_can_be_called_off_by_its_token(cell: CellStore, raw: A
     await cell.claims.accept("h2", "a", found.token, HOUR_S)
     for _ in range(2):
         assert (await cell.claims.release("h2", "a", found.token)).outcome is Outcome.ENDING
-        assert await states(cell, "a") == {"h1": "active", "h2": "ending released"}
+        assert await states(cell, "a") == {"h1": "active", "h2": "ending moved"}
     assert (await cell.claims.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
+
+
+@pytest.mark.parametrize("is_called_off", [False, True])
+@pytest.mark.parametrize("end_reason", [EndReason.WORK_ENDED, EndReason.RELEASED])
+async def test_a_claim_ends_for_its_own_reason_although_what_it_was_moved_from_is_stopped_last(
+    cell: CellStore, raw: Any, is_called_off: bool, end_reason: EndReason
+) -> None:
+    """Its source, or its target if the move was called off."""
+    placed = await active(cell, "a")
+    target = await move_to(cell, "a", placed)
+    if is_called_off:
+        await cell.claims.accept("h2", "a", target.token, HOUR_S)
+        await cell.claims.release("h2", "a", target.token)
+    else:
+        await arrive(cell, "a", target)
+        await settle(cell)
+    runs, left = (placed, target) if is_called_off else (target, placed)
+    assert (await cell.claims.gone(runs.host, "a", runs.token, end_reason, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {left.host: "ending moved"}
+    assert (await cell.claims.gone(left.host, "a", left.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": f"ended {end_reason}"}
 
 
 async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: CellStore) -> None:

@@ -12,14 +12,15 @@ import pytest
 from redsched.model import AgentStamp, ClaimStatus, EndReason, OnExit
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Placed, Replacement
-from tests.support.builders.cells import HOUR_S, call_of, fields_of, make_due, member, new_epoch, report_of
+from redsched.store.codec.results import ClaimAnswer, Placed, ReleaseMode, Replacement
+from tests.support.builders.cells import HOUR_S, active, call_of, fields_of, make_due, member, new_epoch, report_of
 from tests.support.builders.placements import (
     arrive,
     done,
     held,
     is_kept,
     let_settle,
+    move_to,
     moved,
     roll_back,
     settle,
@@ -138,6 +139,46 @@ async def test_the_end_of_an_earlier_placement_does_not_end_a_later_one(cell: Ce
     await settle(cell)
     assert await states(cell, "a") == {"h3": "active"}
     assert first.token != third.token
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["the move is known", "the move is lost"])
+@pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.UNLESS_ACTIVE])
+async def test_a_move_that_was_called_off_does_not_end_the_claim(
+    cell: CellStore, raw: Any, is_lost: bool, how: ReleaseMode
+) -> None:
+    """Its target was just about to be confirmed: the journal of its host has it as active, and then as ended."""
+    placed = await active(cell, "a")
+    before = await snapshot(raw)
+    target = await move_to(cell, "a", placed)
+    await cell.claims.accept("h2", "a", target.token, HOUR_S)
+    assert (await cell.claims.release("h2", "a", target.token, how)).outcome is Outcome.ENDING
+    assert (await cell.claims.confirm("h2", "a", target.token)).outcome is Outcome.ENDING
+    gone = await cell.claims.gone("h2", "a", target.token, EndReason.RELEASED, {})
+    assert gone.outcome is Outcome.OK
+    epoch = await (roll_back(cell, raw, before) if is_lost else new_epoch(cell))
+    await cell.hosts.attest("h2", epoch, ended=[done("a", target, EndReason(gone.facts[0]))])
+    await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
+    await cell.hosts.attest("h3", epoch)
+    await settle(cell)
+    assert await states(cell, "a") == {"h1": "active"}
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["the move is known", "the move is lost"])
+async def test_nor_does_one_whose_target_is_still_being_stopped(cell: CellStore, raw: Any, is_lost: bool) -> None:
+    placed = await active(cell, "a")
+    before = await snapshot(raw)
+    target = await move_to(cell, "a", placed)
+    await cell.claims.accept("h2", "a", target.token, HOUR_S)
+    await cell.claims.release("h2", "a", target.token)
+    told = next(one for one in (await cell.claims.read(["a"]))["a"].placements if one.host == "h2").end_reason or ""
+    epoch = await (roll_back(cell, raw, before) if is_lost else new_epoch(cell))
+    stopping = replace(held("a", target, ClaimStatus.ENDING, end_reason=told), was_active=True)
+    await cell.hosts.attest("h2", epoch, held=[stopping])
+    await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
+    await cell.hosts.attest("h3", epoch)
+    await settle(cell)
+    assert (await cell.claims.gone("h2", "a", target.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "active"}
 
 
 async def test_an_id_that_the_store_has_lost_is_not_claimed_again(cell: CellStore, raw: Any) -> None:

@@ -17,6 +17,25 @@ local function ended_because(claim, last)
   return last.op or last.end_reason or 'void'
 end
 
+-- What a claim has moved away from does not end it. If nothing else is left, the claim has ended for the reason of what
+-- is freed now, so it is closed for that, whatever its hosts stop last.
+local OVER = {released = true, expired = true, failed = true, ['work-ended'] = true, ['max-runtime'] = true}
+
+local function close_if_over(claim)
+  local last = claim.freed and claim.freed[#claim.freed]
+  if not last or not OVER[last.op] or claim.fields.retry_root or not next(claim.placements) then
+    return
+  end
+  local newest = last.root
+  for _, placement in pairs(claim.placements) do
+    if placement.end_reason ~= 'moved' then
+      return
+    end
+    newest = newer(placement.root, newest) and placement.root or newest
+  end
+  close(claim, newest, last.op)
+end
+
 local function keep_surviving(fields)
   for field in pairs(fields) do
     fields[field] = (SURVIVE[field] or string.sub(field, 1, #TRIED) == TRIED) and fields[field] or nil
@@ -54,6 +73,7 @@ local function changed_placements(claim)
 end
 
 local function prepare_claim(claim, objects, lacking)
+  close_if_over(claim)
   set_tombstone(claim)
   claim.before = parse_claim(claim.id, claim.key, claim.stored, claim.exists)
   claim.delta = difference(counters(claim.before), counters(claim))

@@ -13,9 +13,8 @@ from statistics import median
 
 from redsched.api.responses import answered, listed
 from redsched.model import Claim, ClaimStatus
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import CLAIMS, Page
 from redsched.operations.operation import read_record
-from redsched.schema.pages import CLAIMS
 
 PAGE = 100
 CALLS = 10

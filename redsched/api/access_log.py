@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from redsched import logs
 from redsched.api.access.callers import CALLER
 from redsched.auth.caller import Caller
-from redsched.schema.parsing import shown_text
+from redsched.requests.parsing import shown_text
 
 log = logs.get_logger(__name__)
 

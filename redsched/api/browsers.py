@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redsched.api.problems import UnsupportedMediaType, problem
 from redsched.errors import Forbidden, RedschedError
-from redsched.schema.parsing import shown_text
+from redsched.requests.parsing import shown_text
 from redsched.settings import Settings
 
 LOCALHOST = "localhost"

@@ -5,6 +5,7 @@ the document and references them by name.
 """
 
 import functools
+import operator
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from http import HTTPStatus
@@ -18,6 +19,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from typing_extensions import TypeAliasType
 
+from redsched import requests
+from redsched.api import examples
 from redsched.api.access.scopes import SCOPES
 from redsched.api.problems import (
     MEDIA_TYPE,
@@ -47,14 +50,12 @@ from redsched.errors import (
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.model.record import adapter
 from redsched.model.records.changes import Change
+from redsched.model.records.pages import PageOf
 from redsched.model.records.problems import CommonFacts
 from redsched.model.records.service import Health, Ready
 from redsched.operations.table import BY_ROUTE
+from redsched.requests import declared, plans, queries, reports, verbs
 from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
-from redsched.schema import examples, requests
-from redsched.schema.agent_calls import REPLIES, AgentReply, AnyCall
-from redsched.schema.pages import PageOf
-from redsched.schema.requests import declared, plans, queries, reports, verbs
 from redsched.store.agent_calls import CALLS, AgentApi
 
 REF = "#/components/schemas/{model}"
@@ -88,6 +89,15 @@ SCHEME = {
     "description": "A token of `redsched token new`, or of an OpenID Connect provider. Not needed where REDSCHED_AUTH "
     "is not set.",
 }
+
+REPLIES: tuple[Any, ...] = tuple(
+    dict.fromkeys(one for call in CALLS.values() if (one := call.reply_type()) is not None)
+)
+"""The records that replies to agents are."""
+
+# What the document calls the body and the reply of the relay of agents' calls: any of theirs.
+AnyCall = TypeAliasType("AnyCall", functools.reduce(operator.or_, CALLS.values()))  # type: ignore[valid-type]
+AgentReply = TypeAliasType("AgentReply", functools.reduce(operator.or_, REPLIES))  # type: ignore[valid-type]
 
 # The enum is added once all problems are known.
 ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])
@@ -190,7 +200,7 @@ problem_type: Callable[[Any], type[Problem]] = functools.cache(_problem_type)
 def models() -> list[tuple[Any, JsonSchemaMode]]:
     """Return what the document describes: what requests are read as, and what responses are written from."""
     found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
-    bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
+    bodies = [one for one in found if getattr(one, "__module__", "").startswith(f"{requests.__name__}.")]
     answers = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values() if one is not None}
     records = [one.type if isinstance(one, PageOf) else one for one in answers]
     others = (Change, ReportResult, HeartbeatResult, Inbox, Health, Ready, AgentApi, AgentReply)

@@ -17,12 +17,12 @@ from redsched.api import etags, idempotency, openapi, responses
 from redsched.api.request_body import read, read_if_any, read_large
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import InvalidRequest
+from redsched.model.records.pages import PageOf
 from redsched.model.validation import HOST_PATTERN, NAME_PATTERN
 from redsched.operations.fleet import Fleet
 from redsched.operations.operation import BaseOperation
 from redsched.operations.route import Route
 from redsched.operations.table import BY_ROUTE
-from redsched.schema.pages import PageOf
 
 PATH_PARAMETERS: Mapping[str, Any] = {
     "host": Annotated[str, Path(pattern=HOST_PATTERN, examples=["h17"])],
@@ -179,7 +179,7 @@ def model_of(name: str) -> Any:
 def _models() -> dict[str, Any]:
     from redsched.model import Aggregate, Quota, ServerGroup
     from redsched.model import Request as Selected
-    from redsched.schema.requests import declared, plans, queries, verbs
+    from redsched.requests import declared, plans, queries, verbs
 
     found = [one for module in (declared, plans, queries, verbs) for one in vars(module).values()]
     models = [one for one in found if isinstance(one, type) and (issubclass(one, BaseModel) or is_dataclass(one))]

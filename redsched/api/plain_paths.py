@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redsched.api.problems import problem
 from redsched.errors import InvalidRequest
-from redsched.schema.parsing import shown_text
+from redsched.requests.parsing import shown_text
 
 _REFUSED = re.compile(rb"%(?:2f|5c|[01][0-9a-f]|7f)", re.IGNORECASE)
 

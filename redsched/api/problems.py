@@ -21,7 +21,7 @@ from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import Forbidden, InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.model.records.problems import members
-from redsched.schema.parsing import invalid, shown_text
+from redsched.requests.parsing import invalid, shown_text
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -16,8 +16,8 @@ from redsched.api.access.redact import BODY
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
-from redsched.schema.parsing import Model, parse, refuse_duplicate_keys
-from redsched.schema.requests.reports import check_report_size
+from redsched.requests.parsing import Model, parse, refuse_duplicate_keys
+from redsched.requests.reports import check_report_size
 
 
 async def read(request: Request, model: type[Model], name: str = "") -> Model:

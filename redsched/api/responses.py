@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from redsched.model.claims import AcceptedClaim, Claim
 from redsched.model.record import adapter
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import Page, PageOf
 from redsched.model.records.service import Accepted, Ending
-from redsched.schema.pages import PageOf
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from redsched.model.filters import ME
 from redsched.model.unique_keys import DuplicateKey, loads
 from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name, check_owner
-from redsched.schema.parsing import Model, parse
+from redsched.requests.parsing import Model, parse
 
 Many = list[str]
 Url = Annotated[str, typer.Option("--url", help="URL of the store. Default: REDSCHED_REDIS_URL.", show_default=False)]

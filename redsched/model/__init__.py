@@ -1,7 +1,7 @@
 """The domain model as plain data: inventories, reports, requests, claims, tokens, and declared objects.
 
 Frozen, validated on construction, and free of I/O. The types of the fields also describe JSON bodies, which pydantic
-reads straight into these dataclasses (`redsched.schema.parsing`). `redsched.store` converts them to and from Redis.
+reads straight into these dataclasses (`redsched.requests.parsing`). `redsched.store` converts them to and from Redis.
 """
 
 from redsched.model.candidate import Candidate, ClaimRule, HostLimit, RuleKind

@@ -8,7 +8,7 @@ from redsched.errors import NotConfirmed, NotFound
 from redsched.model import AcceptedClaim, Amounts, Claim, OneOf
 from redsched.model.filters import ClaimFilter
 from redsched.model.records.bulk import BulkPage
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.records.service import Ending
 from redsched.operations.operation import (
     Arguments,
@@ -23,7 +23,6 @@ from redsched.operations.operation import (
     read_record,
 )
 from redsched.operations.route import OF_PLACING, OF_VERB, Route
-from redsched.schema.pages import CLAIMS
 
 CLAIM = "/v1/claims/{claim_id}"
 

@@ -8,8 +8,9 @@ from redsched.auth.policy import OPERATORS, READ, READ_OWN_PROJECTS, RoutePolicy
 from redsched.errors import ClaimState, NotFound, OutcomeUnknown, PreconditionFailed
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.model.conditions import IfMatch
+from redsched.model.records import pages
 from redsched.model.records.declared import AggregateView, QuotaView, ServerGroupView, SharedPoolView
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import Page, PageOf
 from redsched.operations.operation import (
     Arguments,
     Mode,
@@ -25,8 +26,6 @@ from redsched.operations.operation import (
     tag_of,
 )
 from redsched.operations.route import Errors, Route
-from redsched.schema import pages
-from redsched.schema.pages import PageOf
 
 CREATED = 201
 

@@ -5,10 +5,9 @@ from redsched.errors import InvalidRequest, NotFound
 from redsched.model import OneOf
 from redsched.model.filters import ALL, EventFilter
 from redsched.model.records.events import Event
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import EVENTS, Page
 from redsched.operations.operation import Arguments, Mode, Part, Reply, Sent, listing, operation, query
 from redsched.operations.route import Route
-from redsched.schema.pages import EVENTS
 
 LIST = Route(
     id="list_events",

@@ -7,11 +7,10 @@ from redsched.errors import ClaimState, NotFound, OutcomeUnknown, PreconditionFa
 from redsched.model import Amounts, AtDeadline, OneOf
 from redsched.model.conditions import IfMatch
 from redsched.model.records.hosts import DrainProgress, HostView
-from redsched.model.records.pages import Page
+from redsched.model.records.pages import HOSTS, Page
 from redsched.model.records.service import Accepted
 from redsched.operations.operation import Mode, Part, Reply, asks_tag, listing, operation, read_record, tag_of
 from redsched.operations.route import Route
-from redsched.schema.pages import HOSTS
 
 HOST = "/v1/hosts/{host}"
 GET = Route(

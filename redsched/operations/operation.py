@@ -19,9 +19,9 @@ from redsched.model import Request
 from redsched.model.conditions import Existence, IfMatch
 from redsched.model.readable import Shown, shown_signature, shown_type
 from redsched.model.record import adapter
+from redsched.model.records.pages import PageOf
 from redsched.model.validation import check_name
 from redsched.operations.route import Route
-from redsched.schema.pages import PageOf
 
 P = ParamSpec("P")
 R = TypeVar("R")

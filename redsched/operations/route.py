@@ -30,7 +30,7 @@ class Route:
 
     `id` is that of the OpenAPI document. `answers`: the records, or pages of records, that it answers with, by status;
     None for no body. `errors`: the problems besides those that every route has. `body`, `query`: the names of the
-    models that read these (`redsched.schema.requests`), which only the API loads.
+    models that read these (`redsched.requests`), which only the API loads.
     """
 
     id: str

@@ -14,9 +14,9 @@ from redsched.model import Request
 from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
 from redsched.model.payload import MAX_PAYLOAD_BYTES
 from redsched.model.records.problems import members
-from redsched.schema import parsing
-from redsched.schema.parsing import parse
-from redsched.schema.requests.reports import ReportBody, check_report_size
+from redsched.requests import parsing
+from redsched.requests.parsing import parse
+from redsched.requests.reports import ReportBody, check_report_size
 from redsched.settings import Settings
 from tests.api.parts import NEED, REPORT, check_problem, client_of, put_host
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from redsched.schema import examples
-from redsched.schema.former_agent_calls import FORMER, Former
+from redsched.api import examples
+from redsched.api.former_agent_calls import FORMER, Former
 from redsched.store.agent_calls import NAMES, InboxesCall, ReportCall, TextsCall
 from tests.api.parts import check_problem, select
 from tests.api.test_agents import AGENT, ELSEWHERE, H1, OPERATOR, Api, api_over, call

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from redsched import aio
+from redsched.requests.plans import MAX_NEW_HOSTS, AddingBody
 from redsched.scheduler.decide_apart.planner import Planner
-from redsched.schema.requests.plans import MAX_NEW_HOSTS, AddingBody
 from tests.api.parts import NEED, check_problem, held, put_host, select
 
 

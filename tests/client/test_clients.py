@@ -390,4 +390,4 @@ def test_it_loads_nothing_that_a_caller_does_not_use() -> None:
         [sys.executable, "-c", f"import sys, redsched.client; {show}"], check=True, capture_output=True, text=True
     )
     own = {"aio", "errors", "extras", "logs", "origin", "release", "tracing"}
-    assert set(ran.stdout.split()) == own | {"auth", "client", "model", "operations", "rest", "schema"}
+    assert set(ran.stdout.split()) == own | {"auth", "client", "model", "operations", "rest"}

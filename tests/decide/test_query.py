@@ -11,7 +11,7 @@ from redsched.decide.query import compile_query
 from redsched.decide.rules import ALL_ROWS
 from redsched.errors import InvalidRequest
 from redsched.model import Request
-from redsched.schema.parsing import parse
+from redsched.requests.parsing import parse
 from tests.support.builders.columns import FIELDS, columns_of
 
 H1 = FIELDS | {

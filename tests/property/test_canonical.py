@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, GangOnExit, Numa, NumaCell, OnExit, Request, Spread
 from redsched.model.json_codec import as_text
-from redsched.schema.parsing import parse
+from redsched.requests.parsing import parse
 from tests.support.fleets.filter_fleets import filtered_request
 from tests.support.fleets.gang_fleets import random_call, random_tiny
 from tests.support.fleets.pool_fleets import pool_requests

@@ -10,12 +10,12 @@ from redsched.cache.columns import Columns
 from redsched.decide.filters import FILTERS
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, Group, Hints, HostReport, Inventory, Request
+from redsched.requests.parsing import parse
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.arrivals import Arrival, arrivals_of, replayable, weighed_by
 from redsched.scheduler.backup.fleet_meter import FleetMeter, classes_of
 from redsched.scheduler.backup.replay import Replayed, Sample, replay
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
-from redsched.schema.parsing import parse
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import raw_client

@@ -181,7 +181,7 @@ OPERATION = Change(
             '        """Return whether a host is heard of. Raises as `get`."""\n'
             "        return Ping(host, (await self.get(host, cell)).alive)\n\n",
         ),
-        Edit("redsched/schema/examples.py", '    "HostView": HOST,', '    "Ping": {"host": "h17", "alive": True},\n'),
+        Edit("redsched/api/examples.py", '    "HostView": HOST,', '    "Ping": {"host": "h17", "alive": True},\n'),
         Edit(
             "docs/rest.md",
             "| `GET /v1/hosts/{host}/drain` |",

@@ -96,7 +96,7 @@ def copies(found: Sequence[Module]) -> list[str]:
     shapes = [
         fields(one) | _properties(one)
         for module in found
-        if module.package not in ("schema", "api")
+        if module.package not in ("schema", "api", "requests")
         for one in module.classes
         if any(ast.unparse(mark).partition("(")[0] in ("dataclass", "record") for mark in one.decorator_list)
     ]

@@ -19,7 +19,7 @@ from benchmarks.trace_checks import (
 )
 from redsched.agent.collectors.fleet import parse_fleet
 from redsched.model import Request
-from redsched.schema.parsing import parse
+from redsched.requests.parsing import parse
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 big,64000,262144,2,P100

@@ -16,9 +16,9 @@ from benchmarks.plain_gangs import Placed, claim, wrong_places
 from benchmarks.stranding import beside, for_fpgas, with_fpgas
 from benchmarks.stranding import fill as stranding_fill
 from redsched.model import Request
+from redsched.requests.parsing import parse
 from redsched.scheduler.backup.arrivals import Arrival, replayable
 from redsched.scheduler.backup.trace import read_trace
-from redsched.schema.parsing import parse
 from redsched.settings import Settings
 
 pytestmark = pytest.mark.heavy

@@ -22,9 +22,9 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.requests.parsing import parse
+from redsched.requests.reports import ReportBody
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema.parsing import parse
-from redsched.schema.requests.reports import ReportBody
 
 AMOUNTS = {"VCPU": 2}
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic_core import from_json, to_json
 
+from redsched.api.examples import ANSWERS
 from redsched.errors import (
     ClaimState,
     Forbidden,
@@ -23,6 +24,7 @@ from redsched.model.records.bulk import BulkPage
 from redsched.model.records.events import Event
 from redsched.model.records.explanations import Miss
 from redsched.model.records.hosts import HostView
+from redsched.model.records.pages import EVENTS, PAGES, PageOf
 from redsched.model.records.plans import LeavingPlan
 from redsched.model.records.problems import (
     ClaimStateFacts,
@@ -39,8 +41,6 @@ from redsched.model.records.problems import (
 from redsched.model.records.status import StatusReport
 from redsched.model.role import Role
 from redsched.operations.table import BY_ROUTE
-from redsched.schema.examples import ANSWERS
-from redsched.schema.pages import EVENTS, PAGES, PageOf
 
 ANSWERED = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values()}
 RECORDS: list[Any] = [one for one in ANSWERED if one is not None and not isinstance(one, PageOf)]

@@ -11,8 +11,8 @@ from redsched.model.claims import LOCAL
 from redsched.model.hosts import NUMA_NODE
 from redsched.model.role import Role
 from redsched.model.validation import parse_int
+from redsched.requests.reports import ReportBody
 from redsched.scheduler import JournaledClaim
-from redsched.schema.requests.reports import ReportBody
 from redsched.store.agent_calls import AgentCall, AttestCall, LocalCall, ReportCall
 from redsched.store.cell import CellStore
 

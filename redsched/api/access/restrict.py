@@ -13,10 +13,10 @@ from redsched.model.filters import ME
 from redsched.model.records.capacity import CapacityBy
 from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
+from redsched.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.claims.by_id import find_claim, refuse_unknown
-from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 
 HOST_VARIABLE = "$host"
 """The variable of a query that is a host's name."""

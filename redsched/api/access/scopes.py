@@ -6,9 +6,9 @@ without a row is refused to everyone; tests/api/access/test_scopes.py fails for 
 
 from collections.abc import Mapping
 
+from redsched.api.former_agent_calls import FORMER
 from redsched.auth.policy import AGENTS, OPEN, OWN_HOSTS, READ, READ_OWN_HOSTS, READ_OWN_PROJECTS, RoutePolicy
 from redsched.operations.table import BY_ROUTE
-from redsched.schema.former_agent_calls import FORMER
 
 SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     **{key: one.route.policy for key, one in BY_ROUTE.items()},

@@ -12,21 +12,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from redsched.api import responses
+from redsched.api import examples, responses
 from redsched.api.access.agents import check_call, without_foreign
 from redsched.api.access.callers import caller_of
 from redsched.api.disconnect import unless_gone
-from redsched.api.openapi import BODY, answers, body
+from redsched.api.openapi import BODY, AgentReply, AnyCall, answers, body
 from redsched.api.request_body import read_bytes
 from redsched.api.routes.common import KNOWN_QUERY, refuse_query, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Unauthenticated
 from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.model.validation import check_name
-from redsched.schema import examples
-from redsched.schema.agent_calls import AgentReply, AnyCall
-from redsched.schema.parsing import parse, shown_text
-from redsched.schema.requests.queries import CellQuery
-from redsched.schema.requests.reports import check_report_size
+from redsched.requests.parsing import parse, shown_text
+from redsched.requests.queries import CellQuery
+from redsched.requests.reports import check_report_size
 from redsched.store.agent_calls import CALLS, AgentApi, AgentCall, AttestCall, InboxesCall, ReportCall
 from redsched.store.codec.results import AttestAnswer
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 
 from redsched.api.problems import NoRoute
-from redsched.schema.parsing import shown_text
+from redsched.requests.parsing import shown_text
 
 router = APIRouter(include_in_schema=False)
 

@@ -10,8 +10,8 @@ from redsched.api.access import restrict
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.operations.declared import Aggregates, Quotas, ServerGroups, SharedPools
+from redsched.requests.declared import SharedPoolBody
 from redsched.scheduler.declared.service import DeclaredService
-from redsched.schema.requests.declared import SharedPoolBody
 
 
 def _service(request: Request, call: Call) -> DeclaredService[Any]:

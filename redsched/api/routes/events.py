@@ -8,10 +8,10 @@ from redsched.api.access.redact import Redactor
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.model.filters import EventFilter
+from redsched.model.records.pages import EVENTS
 from redsched.operations.events import Events
+from redsched.requests.queries import ClaimEventsQuery
 from redsched.scheduler import Page
-from redsched.schema.pages import EVENTS
-from redsched.schema.requests.queries import ClaimEventsQuery
 
 
 @handles(Events.list)

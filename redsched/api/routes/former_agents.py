@@ -5,15 +5,15 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
+from redsched.api import examples
+from redsched.api.former_agent_calls import FORMER, Former
 from redsched.api.openapi import BODY, REF, answers
 from redsched.api.request_body import object_in
 from redsched.api.routes.agents import replied, text_of
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
 from redsched.model.record import adapter
 from redsched.model.validation import HOST_PATTERN, NAME_PATTERN
-from redsched.schema import examples
-from redsched.schema.former_agent_calls import FORMER, Former
-from redsched.schema.parsing import parse
+from redsched.requests.parsing import parse
 from redsched.store.agent_calls import NAMES, AgentCall, TextsCall
 
 router = APIRouter(tags=["agents"])  # without the check of queries, which the relay has

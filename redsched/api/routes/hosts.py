@@ -6,9 +6,9 @@ from redsched.api import etags, responses
 from redsched.api.access.redact import Redactor
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import scheduler
+from redsched.model.records import pages
 from redsched.model.records.service import Accepted
 from redsched.operations.hosts import Hosts
-from redsched.schema import pages
 
 
 @handles(Hosts.list)

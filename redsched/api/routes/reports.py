@@ -12,11 +12,11 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
+from redsched.requests import declarations
+from redsched.requests.parsing import merged, parse
+from redsched.requests.queries import InboxQuery
+from redsched.requests.reports import HeartbeatBody, ReportBody, ReportPatch
 from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
-from redsched.schema import declarations
-from redsched.schema.parsing import merged, parse
-from redsched.schema.requests.queries import InboxQuery
-from redsched.schema.requests.reports import HeartbeatBody, ReportBody, ReportPatch
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 

@@ -22,13 +22,14 @@ from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.conditions import ABSENT, IfMatch
 from redsched.model.record import json_of
+from redsched.model.records import pages
+from redsched.model.records.pages import PageOf
 from redsched.model.validation import check_name
+from redsched.requests import declarations
+from redsched.requests.declared import SharedPoolBody
+from redsched.requests.parsing import merged
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.wording import counted
-from redsched.schema import declarations, pages
-from redsched.schema.pages import PageOf
-from redsched.schema.parsing import merged
-from redsched.schema.requests.declared import SharedPoolBody
 
 View = TypeVar("View")
 

@@ -14,9 +14,9 @@ from redsched.cli.output import formats, tables
 from redsched.cli.output.listings import Column, Form, Listing, Output, show_page
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.model.records.pages import EVENTS
 from redsched.scheduler import Event, EventFilter, Page
 from redsched.scheduler.status.wording import counted
-from redsched.schema.pages import EVENTS
 
 EVERY_S = 0.5
 SHOWN = ("claim", "host", "project", "consumer")

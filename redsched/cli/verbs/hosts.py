@@ -17,9 +17,9 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline
 from redsched.model.record import json_of
+from redsched.requests.verbs import DisableBody, DrainBody, LostBody
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.wording import counted
-from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")

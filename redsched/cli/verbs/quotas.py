@@ -16,8 +16,8 @@ from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
 from redsched.model.record import json_of
+from redsched.model.records import pages
 from redsched.scheduler import Page, QuotaView
-from redsched.schema import pages
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 

@@ -16,8 +16,8 @@ from redsched.cli.verbs.plans import Budget, From, is_given, limit_of, planned, 
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, Unavailable
 from redsched.model.record import json_of
+from redsched.requests.plans import MAX_MOVE_S, MAX_MOVES
 from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
-from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
 
 if TYPE_CHECKING:
     from redsched.operations.operation import Async

@@ -1,4 +1,4 @@
 """Records: what the library returns, the API writes, and the client hands back. Each is described once, here.
 
-A field is documented where JSON needs it, by `Field(description=...)`. `redsched.schema.parsing` writes and reads them.
+A field is documented where JSON needs it, by `Field(description=...)`. `redsched.model.record` writes and reads them.
 """

@@ -9,7 +9,7 @@ from redsched.auth.caller import Caller
 from redsched.errors import Forbidden
 from redsched.model.hosts import Inventory, Pool
 from redsched.model.role import Role
-from redsched.schema.requests.reports import HeldClaimBody, ReportBody
+from redsched.requests.reports import HeldClaimBody, ReportBody
 from tests.api.access.parts import Callers, put_host, settle
 from tests.api.access.test_tenants import alike
 from tests.api.parts import REPORT, check_problem, held

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from pydantic_core import to_json
 
+from redsched.api import examples
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
 from redsched.model.tokens import Token
-from redsched.schema import examples
 from redsched.store.agent_calls import CALLS, MAX_TEXT, NAMES, AgentCall, ReportCall
 from tests.api.access.parts import TOKENS, Callers, bearer, settings_of, settle, token_file
 from tests.api.parts import check_problem, client_of, held

@@ -12,10 +12,10 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
+from redsched.api import examples
+from redsched.api.former_agent_calls import FORMER
 from redsched.api.openapi import models
 from redsched.model.record import adapter
-from redsched.schema import examples
-from redsched.schema.former_agent_calls import FORMER
 from tests.api.parts import check_problem, put_host
 from tests.support.openapi import openapi_document
 

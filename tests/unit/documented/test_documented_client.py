@@ -12,8 +12,8 @@ from pydantic_core import to_json
 from redsched.client import Client
 from redsched.model import Request
 from redsched.operations.table import ALL, GROUPS
-from redsched.schema.parsing import parse
-from redsched.schema.requests.verbs import TokenBody
+from redsched.requests.parsing import parse
+from redsched.requests.verbs import TokenBody
 from tests.support.openapi import openapi_document
 
 PAGE = (Path(__file__).parents[3] / "docs" / "howto" / "python-client.md").read_text()

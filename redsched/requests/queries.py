@@ -11,8 +11,8 @@ from redsched.model.filters import ME
 from redsched.model.types import GivenEntryId, GivenHost, GivenLeaseS, GivenName, GivenToken
 from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
+from redsched.requests import Strict
 from redsched.scheduler import CapacityBy, EventFilter
-from redsched.schema.types import Strict
 
 MAX_VALUES = 100
 EVENT_NAMES = ("claim", "project", "host", "kind", "actor", "request_id")

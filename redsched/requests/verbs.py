@@ -8,7 +8,7 @@ from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadlin
 from redsched.model.request_fields import QUEUE_TIMEOUT
 from redsched.model.types import Amount, GivenHost, GivenLeaseS, GivenSlot, GivenToken, ResourceClass
 from redsched.model.validation import MAX_STATUS_REASON
-from redsched.schema.types import Strict
+from redsched.requests import Strict
 
 QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description=QUEUE_TIMEOUT)]
 

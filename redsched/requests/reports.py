@@ -20,8 +20,8 @@ from redsched.model.types import (
     read_as,
 )
 from redsched.model.validation import check_name
+from redsched.requests import Strict
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema.types import Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
 
 PLAIN_BYTES = 64 * 1024

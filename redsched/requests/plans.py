@@ -10,8 +10,8 @@ from redsched.model import HostReport, Request
 from redsched.model.types import GivenHost, GivenName, GivenToken, Need
 from redsched.model.validation import check_topology
 from redsched.pacing import paced
+from redsched.requests import Strict
 from redsched.scheduler import Aim
-from redsched.schema.types import Strict
 
 MAX_HOSTS = 100
 MAX_MOVES = 1000

@@ -21,7 +21,7 @@ import structlog
 import uvloop
 
 from redsched import logs, pacing
-from redsched.cli.context import SIGNALS
+from redsched.cli.running import SIGNALS
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import evidence, guard, secret_watch
 from tests.support.chromium import missing_browser

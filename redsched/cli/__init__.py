@@ -2,14 +2,12 @@
 
     main.py          the entry point: errors become one line and an exit code
     commands.py      the table of commands; groups.py builds groups from it, and imports a command when it is called
-    context.py       settings, store and event loop of one command       options.py   options that commands share
-    tables.py        tables, or JSON with --json                         shutdown.py  shutdown of long-running commands
-    request_options.py  the request of select and explain                bulk.py      many claims by filters
-    replay_picture.py  the picture of replays                            files.py      files that commands write
+    fleet.py         which fleet a command is about, and opening it     contexts.py  the file of named fleets
+    running.py       event loop and signals of one command              options.py   options that commands share
+    request_options.py  the request of `select`, `explain` and `run`    files.py     files that commands write
     completion.py    names that shells complete
-    selection.py claims.py claim_verbs.py hosts.py drain_progress.py declared.py quotas.py store.py api.py agent.py
-    audit.py events.py archive.py replay.py
-                     one function per command, by subject
+    verbs/           one function per command, by subject               output/      what commands print
+    job/ top/        `redsched run` and `logs`; `redsched top`
     up/              everything on this machine, in one command
 
 Commands call the Scheduler, as the API does, and show the same JSON.

@@ -6,8 +6,7 @@ from contextlib import redirect_stderr, suppress
 from io import StringIO
 from typing import Any
 
-from redsched.cli.fleet import with_fleet
-from redsched.cli.where import ANYWHERE, Where
+from redsched.cli.fleet import ANYWHERE, Where, with_fleet
 from redsched.errors import InvalidRequest
 from redsched.model.gpus import GPU
 from redsched.model.nearest_names import those_there

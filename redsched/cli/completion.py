@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from redsched.cli.context import run_loop
+from redsched.cli.fleet import Where, settings_of
 from redsched.cli.output.formats import natural
-from redsched.cli.where import Where, settings_of
+from redsched.cli.running import run_loop
 from redsched.settings import Settings
 
 if TYPE_CHECKING:

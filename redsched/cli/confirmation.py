@@ -9,9 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import Fleet, Where, with_fleet
 from redsched.cli.output.formats import wrapped
-from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
 from redsched.model.records.bulk import BulkPage, BulkResult

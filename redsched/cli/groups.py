@@ -32,8 +32,8 @@ def load(name: str, entry: Entry) -> Any:
 
 def with_where(function: Any) -> Any:
     """Return a command's function with the options that name a fleet instead of its argument `where`."""
+    from redsched.cli.fleet import Where
     from redsched.cli.options import takes  # loads pydantic, which `--help` does not need
-    from redsched.cli.where import Where
 
     return takes(Where, "where")(function)
 

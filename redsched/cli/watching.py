@@ -8,9 +8,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from redsched.cli.fleet import Fleet, opened, with_fleet
-from redsched.cli.shutdown import run_until_ended
-from redsched.cli.where import Where, settings_of
+from redsched.cli.fleet import Fleet, Where, opened, settings_of, with_fleet
+from redsched.cli.running import run_until_ended
 from redsched.errors import SchemaMismatch, Unavailable
 from redsched.settings import Settings
 

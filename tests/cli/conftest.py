@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from redsched.auth.authenticator import Authenticator
-from redsched.cli import context
+from redsched.cli import fleet
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -38,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a command of this process wait for a store that a busy machine keeps from answering."""
-    monkeypatch.setattr(context, "FIRST_REPLY_S", 60.0)
+    monkeypatch.setattr(fleet, "FIRST_REPLY_S", 60.0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from threading import Lock, Thread
 from typing import Any, TextIO
 from unittest.mock import patch
 
-from redsched.cli import context
+from redsched.cli import fleet
 from redsched.cli.main import run as run_command
 from tests.support.waiting import patience_s
 
@@ -51,7 +51,7 @@ def run(
         _opened(errors) as err,
         _surroundings(environment, folder),
         _redirected(),
-        patch.object(context, "gc"),  # a command freezes all objects, and here those of earlier tests too
+        patch.object(fleet, "gc"),  # a command freezes all objects, and here those of earlier tests too
     ):
         return _in_thread(arguments, (out, err))
 

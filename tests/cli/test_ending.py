@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from redsched.cli import shutdown
-from redsched.cli.context import SIGNALS
-from redsched.cli.shutdown import run_until_ended
+from redsched.cli import running
+from redsched.cli.running import SIGNALS, run_until_ended
 
 
 @pytest.mark.parametrize("one", SIGNALS)
@@ -31,7 +30,7 @@ def test_a_signal_is_the_good_end_of_it(one: signal.Signals) -> None:
 
 def test_a_cancellation_that_was_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library may take the cancellation for the end of what it awaited."""
-    monkeypatch.setattr(shutdown, "ORDERLY_S", 0.01)
+    monkeypatch.setattr(running, "ORDERLY_S", 0.01)
     lost: list[str] = []
 
     async def work() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from redsched.cli import context
+from redsched.cli import fleet
 from redsched.store.embedded.server import PrivateServer
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, run
@@ -78,7 +78,7 @@ def test_a_store_that_stands_still_is_reported_soon(
     monkeypatch: pytest.MonkeyPatch, fresh_server: PrivateServer, command: str
 ) -> None:
     """Not only after all retries of a reply, as long as the settings do not say how long a reply may take."""
-    monkeypatch.setattr(context, "FIRST_REPLY_S", 0.3)  # of this process, which is that of all commands but `up`
+    monkeypatch.setattr(fleet, "FIRST_REPLY_S", 0.3)  # of this process, which is that of all commands but `up`
     environment = {"REDSCHED_REDIS_URL": fresh_server.url}
     fresh_server.pause()
     try:

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from redsched import logs
+from redsched.cli.fleet import settings_for
 from redsched.settings import Settings
 from tests.auth.parts import authenticator, document, entry, token, write
 from tests.cli.conftest import Redsched, served
 from tests.cli.parts import run, running
 from tests.support.waiting import wait_until_sync
 
+BOTH = ["info", "warning"]
 NO_STORE = {"redis", "hiredis", "numpy", "redsched.store.store", "redsched.scheduler.scheduler"}
 LOADED = """
 import sys
@@ -313,3 +316,20 @@ def test_events_are_listed_and_followed_over_an_api(redsched: Redsched, api: str
         wait_until_sync(seen)
         kinds = {json.loads(line)["kind"] for line in following.lines}
     assert kinds == {"claimed"}
+
+
+@pytest.mark.parametrize(
+    ("level", "serves", "shown"),
+    [("", False, ["warning"]), ("", True, BOTH), ("info", False, BOTH), ("error", True, [])],
+)
+def test_commands_log_warnings_and_services_what_they_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], level: str, serves: bool, shown: list[str]
+) -> None:
+    """A command's output must not depend on whether it met a new epoch. A level that was set applies to all."""
+    if level:
+        monkeypatch.setenv("REDSCHED_LOG_LEVEL", level)
+    settings_for("unix:///store.sock", serves)
+    log = logs.get_logger("redsched")
+    log.info("event")
+    log.warning("event")
+    assert [line.split("[")[1].split("]")[0].strip() for line in capsys.readouterr().err.splitlines()] == shown

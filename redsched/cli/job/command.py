@@ -10,13 +10,12 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import context, named_hosts, options
-from redsched.cli.fleet import Fleet, opened
+from redsched.cli import named_hosts, options, running
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, opened, settings_of
 from redsched.cli.job.following import INTERRUPTED, Follower, follow, say
 from redsched.cli.options import seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
-from redsched.cli.shutdown import result_unless_ended
-from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.cli.running import result_unless_ended
 from redsched.errors import Forbidden, InvalidRequest, NotFound
 from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, Claim, ClaimStatus, GangOnExit, OnExit, Request
 from redsched.model.validation import check_name
@@ -91,7 +90,7 @@ def run(
     if len(ids) > 1:
         payload["claims"] = list(ids)
     job = replace(request, claim_ids=ids, payload={name: value for name, value in payload.items() if value})
-    return context.run(_run(settings_of(where), _Run(job, has_given_id=bool(claim_id or request.claim_ids)), detach))
+    return running.run(_run(settings_of(where), _Run(job, has_given_id=bool(claim_id or request.claim_ids)), detach))
 
 
 def _ids(base: str, places: int) -> tuple[str, ...]:

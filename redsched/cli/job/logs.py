@@ -5,12 +5,10 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import context
-from redsched.cli.fleet import opened
+from redsched.cli.fleet import ANYWHERE, Where, opened, settings_of
 from redsched.cli.job.following import INTERRUPTED, Follower, LogFile, follow
 from redsched.cli.options import ClaimArgument
-from redsched.cli.shutdown import result_unless_ended
-from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.cli.running import result_unless_ended, run
 from redsched.errors import NotFound
 from redsched.model import Claim, ClaimStatus
 from redsched.settings import Settings
@@ -30,7 +28,7 @@ def logs(
 
     The log is a file on the host of the job. Where it cannot be read, the command says where it is.
     """
-    return context.run(_show(settings_of(where), claim, follows))
+    return run(_show(settings_of(where), claim, follows))
 
 
 async def _show(settings: Settings, claim_id: str, follows: bool) -> int:

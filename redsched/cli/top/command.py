@@ -4,10 +4,9 @@ import os
 import sys
 from typing import Annotated
 
-from redsched.cli.fleet import opened
+from redsched.cli.fleet import ANYWHERE, Where, opened, settings_of
 from redsched.cli.options import seconds
-from redsched.cli.shutdown import run_until_ended
-from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.cli.running import run_until_ended
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli.context import settings_for
 from redsched.cli.exposure import (
     BehindProxyOption,
     ExposureOptions,
@@ -16,8 +15,9 @@ from redsched.cli.exposure import (
     TlsCertOption,
     TlsKeyOption,
 )
+from redsched.cli.fleet import settings_for
 from redsched.cli.output.progress import shown
-from redsched.cli.shutdown import until_ended
+from redsched.cli.running import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions
 from redsched.cli.verbs.agent import FleetOption

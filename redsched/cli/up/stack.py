@@ -14,8 +14,8 @@ from typing import Self
 
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.auth.authenticator import Authenticator
-from redsched.cli.context import check_answers, declare
 from redsched.cli.main import run
+from redsched.cli.verbs.store import check_answers, declare
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.server import processes
 from redsched.server.processes import ChildProcess

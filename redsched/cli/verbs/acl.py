@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from redsched.auth.private_file import read_private
-from redsched.cli.context import settings_for
+from redsched.cli.fleet import settings_for
 from redsched.cli.options import Url
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name

@@ -9,10 +9,10 @@ from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.forget import forget_device
 from redsched.agent.run import run as run_agent
-from redsched.cli.context import checked_url, settings_for
+from redsched.cli.fleet import settings_for, store_url
 from redsched.cli.options import Url
 from redsched.cli.output import tables
-from redsched.cli.shutdown import run_until_ended
+from redsched.cli.running import run_until_ended
 
 FleetOption = Annotated[
     str,
@@ -83,5 +83,5 @@ def agent(
     if forget:
         tables.say(f"pool {forget} is not device {asyncio.run(forget_device(settings, hosts, forget))} any more")
         return
-    store = "" if settings.api else checked_url(settings)
+    store = "" if settings.api else store_url(settings)
     run_until_ended(run_agent(settings, store, hosts))

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from redsched.auth.authenticator import Authenticator
-from redsched.cli.context import checked_url, settings_for
 from redsched.cli.exposure import (
     BehindProxyOption,
     ExposureOptions,
@@ -15,8 +14,9 @@ from redsched.cli.exposure import (
     TlsCertOption,
     TlsKeyOption,
 )
+from redsched.cli.fleet import settings_for, store_url
 from redsched.cli.options import Url
-from redsched.cli.shutdown import until_ended
+from redsched.cli.running import until_ended
 from redsched.server.supervisor import Workers
 
 LOOK_EVERY_S = 0.2
@@ -42,7 +42,7 @@ def api(
     """Serve the REST API over a store until Ctrl-C."""
     exposure = ExposureOptions(tls_cert, tls_key, tls_ca, behind_proxy)
     settings = settings_for(url, is_service=True, given=exposure.settings())
-    store = checked_url(settings)
+    store = store_url(settings)
     Authenticator.of(settings)  # only to check the token file
     with until_ended(), Workers(host, port, workers, settings=settings, insecure=insecure) as serving:
         serving.start({"REDSCHED_REDIS_URL": store, **exposure.environment()})

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from redsched.cli.files import write_whole
+from redsched.cli.fleet import with_scheduler
 from redsched.cli.options import AsJson, Url
 from redsched.cli.output import progress, tables
-from redsched.cli.scheduler import with_scheduler
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
 from redsched.scheduler.backup import archive as archives

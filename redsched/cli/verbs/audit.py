@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from redsched.cli.fleet import with_scheduler
 from redsched.cli.options import AsJson, Url
 from redsched.cli.output import progress, tables
-from redsched.cli.scheduler import with_scheduler
 from redsched.model.record import json_of
 from redsched.scheduler import Problem
 from redsched.scheduler.status.wording import counted

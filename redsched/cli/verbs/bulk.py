@@ -10,11 +10,10 @@ import typer
 from redsched import progress
 from redsched.cli import completion, confirmation, options
 from redsched.cli.confirmation import Yes
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import Fleet, Where, with_fleet
 from redsched.cli.options import Many, Mine, NewerThan, OlderThan, many
 from redsched.cli.output import tables
 from redsched.cli.output.progress import shown
-from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.model.record import json_of

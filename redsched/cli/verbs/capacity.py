@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli.fleet import with_fleet
+from redsched.cli.fleet import ANYWHERE, Where, with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.output import tables
 from redsched.cli.output.formats import in_units, natural, short_name
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model.record import json_of
 from redsched.scheduler import Capacity, CapacityBy, CapacityRow, ClassCapacity
 

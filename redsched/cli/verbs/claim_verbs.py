@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import AsJson, ClaimArgument, seconds
 from redsched.cli.output import tables
 from redsched.cli.verbs import bulk
-from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.record import json_of

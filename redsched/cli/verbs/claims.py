@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, confirmation, options
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import (
     After,
     AsJson,
@@ -28,7 +28,6 @@ from redsched.cli.output.formats import GONE, claim_text, natural
 from redsched.cli.output.listings import Column, Form, Listing, SortOption, show_page, sorted_page
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model import (
     ENDING_OR_ENDED,
     HELD,

@@ -10,14 +10,13 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 import typer
 
 from redsched.cli import completion, options
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import After, AsJson, Limit, RequestFile, about
 from redsched.cli.output import formats, tables
 from redsched.cli.output.formats import in_names, natural
 from redsched.cli.output.listings import Column, Form, Listing, NoHeaders, OutputOption, in_order, show_page
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.cli.watching import WatchOption, find_and_show
-from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.conditions import ABSENT, IfMatch

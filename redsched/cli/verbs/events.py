@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion
-from redsched.cli.fleet import Fleet, opened, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, opened, settings_of, with_fleet
 from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, filter_names, many, seconds, takes
 from redsched.cli.output import formats, tables
 from redsched.cli.output.listings import Column, Form, Listing, Output, show_page
-from redsched.cli.shutdown import run_until_ended
-from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.cli.running import run_until_ended
 from redsched.model.records.pages import EVENTS
 from redsched.scheduler import Event, EventFilter, Page
 from redsched.scheduler.status.wording import counted

@@ -5,10 +5,10 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from redsched.cli.context import checked_url, first_reply_s, run
+from redsched.cli.fleet import first_reply_s, store_settings, store_url
 from redsched.cli.options import Url
 from redsched.cli.output import tables
-from redsched.cli.where import store_settings
+from redsched.cli.running import run
 from redsched.settings import Settings
 from redsched.store.client.function_library import library
 from redsched.store.commands.functions import FunctionCommands, Installation, Installed
@@ -51,7 +51,7 @@ def show(
 
 def _run(url: str, call: Callable[[FunctionCommands], Awaitable[Result]]) -> Result:
     settings = store_settings(url)
-    return run(_call(checked_url(settings), settings, call))
+    return run(_call(store_url(settings), settings, call))
 
 
 async def _call(url: str, settings: Settings, call: Callable[[FunctionCommands], Awaitable[Result]]) -> Result:

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, options
-from redsched.cli.fleet import Fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where
 from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.output import formats, tables
 from redsched.cli.output.formats import Key, host_text, in_units, natural, short_name
 from redsched.cli.output.listings import Column, Form, Listing, Output, SortOption, show_page, sorted_page
 from redsched.cli.watching import WatchOption, find_and_show
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model import HostCondition, ListedStatus
 from redsched.model.records import pages
 from redsched.model.validation import split_slot

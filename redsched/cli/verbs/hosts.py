@@ -8,12 +8,11 @@ import typer
 
 from redsched.cli import confirmation, options
 from redsched.cli.confirmation import Yes
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.output import formats, tables
 from redsched.cli.output.formats import host_text, in_names
 from redsched.cli.verbs.drain_progress import until_empty
-from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline
 from redsched.model.record import json_of

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from redsched.cli import completion
-from redsched.cli.context import run, settings_for
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, settings_for, settings_of, with_fleet
 from redsched.cli.options import AsJson, filter_names, seconds
 from redsched.cli.output import tables
 from redsched.cli.output.progress import waiting
 from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, takes_asked
-from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.cli.running import run
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.record import json_of

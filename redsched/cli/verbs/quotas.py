@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options
-from redsched.cli.fleet import with_fleet
+from redsched.cli.fleet import ANYWHERE, Where, with_fleet
 from redsched.cli.options import After, AsJson, Limit, named, takes
 from redsched.cli.output import formats, tables
 from redsched.cli.output.formats import natural
 from redsched.cli.output.listings import Column, Form, Listing, in_order
 from redsched.cli.watching import WatchOption, find_and_show
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
 from redsched.model.record import json_of
 from redsched.model.records import pages

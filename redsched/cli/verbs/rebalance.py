@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redsched.cli import completion
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import AsJson, Many, filter_names, seconds
 from redsched.cli.output import tables
 from redsched.cli.output.progress import waiting
 from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, is_given, limit_of, planned, planned_request
-from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest, Unavailable
 from redsched.model.record import json_of
 from redsched.requests.plans import MAX_MOVE_S, MAX_MOVES

@@ -10,8 +10,8 @@ import typer
 import uvloop
 
 from redsched.cli import options
-from redsched.cli.context import settings_for
 from redsched.cli.files import write_whole
+from redsched.cli.fleet import settings_for
 from redsched.cli.options import AsJson
 from redsched.cli.output import progress, tables
 from redsched.decide.plugins.registry import plugin_registry

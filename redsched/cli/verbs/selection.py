@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, named_hosts, options
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import ANYWHERE, Fleet, Where, with_fleet
 from redsched.cli.options import AsJson, seconds
 from redsched.cli.output import tables
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,

@@ -3,10 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from redsched.cli.fleet import with_fleet
+from redsched.cli.fleet import ANYWHERE, Where, with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.output import formats, tables
-from redsched.cli.where import ANYWHERE, Where
 from redsched.model.records.status import ClosedHost, HostCounts, ServerStatus
 from redsched.model.units import mib
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport

@@ -15,7 +15,7 @@ from redsched.auth.replace_file import change_private
 from redsched.auth.role_fields import FIELDS_OF_ROLE, NEEDED_FIELD
 from redsched.auth.token_file import MAX_BYTES, expiry, read_token_file
 from redsched.auth.token_text import keeps_comments, with_entry, without_entry
-from redsched.cli.context import settings_for
+from redsched.cli.fleet import settings_for
 from redsched.cli.options import takes
 from redsched.cli.output import formats
 from redsched.cli.output.formats import natural

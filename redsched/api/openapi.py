@@ -197,18 +197,21 @@ problem_type: Callable[[Any], type[Problem]] = functools.cache(_problem_type)
 """Return the type that describes the problems with these facts."""
 
 
+def request_models() -> list[type[Any]]:
+    """Return what bodies and queries are read as, but for the dataclasses of `redsched.model`."""
+    found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
+    own = [one for one in found if isinstance(one, type) and one.__module__.startswith(f"{requests.__name__}.")]
+    return list(dict.fromkeys(own))
+
+
 def models() -> list[tuple[Any, JsonSchemaMode]]:
     """Return what the document describes: what requests are read as, and what responses are written from."""
-    found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
-    bodies = [one for one in found if getattr(one, "__module__", "").startswith(f"{requests.__name__}.")]
     answers = {one for operation in BY_ROUTE.values() for one in operation.route.answers.values() if one is not None}
     records = [one.type if isinstance(one, PageOf) else one for one in answers]
     others = (Change, ReportResult, HeartbeatResult, Inbox, Health, Ready, AgentApi, AgentReply)
     shown = [*dict.fromkeys(problem_type(one.facts_type) for one in all_errors()), *records, *others, *REPLIES]
-    read: JsonSchemaMode = "validation"
-    return [(one, read) for one in (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *bodies)] + [
-        (one, "serialization") for one in shown
-    ]
+    bodies = (Request, Aggregate, ServerGroup, Quota, AnyCall, *CALLS.values(), *request_models())
+    return [*((one, "validation") for one in bodies), *((one, "serialization") for one in shown)]
 
 
 class _Schema(GenerateJsonSchema):

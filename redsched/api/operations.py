@@ -6,7 +6,7 @@ handler of its own, the method of that name of this process' Scheduler is called
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +17,8 @@ from redsched.api import etags, idempotency, openapi, responses
 from redsched.api.request_body import read, read_if_any, read_large
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import InvalidRequest
+from redsched.model import Aggregate, Quota, ServerGroup
+from redsched.model import Request as Selected
 from redsched.model.records.pages import PageOf
 from redsched.model.validation import HOST_PATTERN, NAME_PATTERN
 from redsched.operations.fleet import Fleet
@@ -177,10 +179,5 @@ def model_of(name: str) -> Any:
 
 @cache
 def _models() -> dict[str, Any]:
-    from redsched.model import Aggregate, Quota, ServerGroup
-    from redsched.model import Request as Selected
-    from redsched.requests import declared, plans, queries, verbs
-
-    found = [one for module in (declared, plans, queries, verbs) for one in vars(module).values()]
-    models = [one for one in found if isinstance(one, type) and (issubclass(one, BaseModel) or is_dataclass(one))]
-    return {one.__name__: one for one in (*models, Selected, Aggregate, ServerGroup, Quota)}
+    models = (*openapi.request_models(), Selected, Aggregate, ServerGroup, Quota)
+    return {one.__name__: one for one in models}

@@ -224,7 +224,7 @@ async def opened_remote(settings: Settings) -> "AsyncIterator[AsyncClient]":
     """Open the fleet over the API of settings."""
     from redsched.cli.refusals import in_words_of_commands
     from redsched.client import AsyncClient
-    from redsched.rest.endpoint import checked_url
+    from redsched.rest import checked_url
 
     checked_url(
         settings.api, settings.api_insecure, "set REDSCHED_API_INSECURE=true, or `redsched context set --insecure`"

@@ -21,7 +21,7 @@ from redsched.operations.claims import Claims
 from redsched.operations.events import Events
 from redsched.operations.fleet import RestFleet
 from redsched.operations.operation import Arguments, Async, BaseOperation
-from redsched.rest.connection import send
+from redsched.rest import send
 
 T = TypeVar("T")
 

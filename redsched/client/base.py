@@ -9,8 +9,7 @@ from redsched.client.exchange import Api, Call, Send, check_open
 from redsched.errors import InvalidRequest
 from redsched.operations.operation import Arguments, BaseOperation
 from redsched.release import release
-from redsched.rest.connection import options
-from redsched.rest.endpoint import TokenFile, checked_url, tls_context
+from redsched.rest import TokenFile, checked_url, options, tls_context
 
 T = TypeVar("T")
 Transport = TypeVar("Transport")

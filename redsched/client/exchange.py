@@ -27,8 +27,7 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model.records.problems import problem_of
-from redsched.rest.connection import reason_of
-from redsched.rest.endpoint import TokenFile
+from redsched.rest import TokenFile, reason_of
 
 T = TypeVar("T")
 

@@ -1,9 +1,9 @@
 """Requests: what enters in JSON or YAML, by subject, and how it is parsed.
 
-reports.py     reports of hosts             declared.py       shared pools
-verbs.py       verbs of claims and hosts    declarations.py   what is declared, as the bodies that declare it
-plans.py       plans                        parsing.py        text to dataclasses and models, and what is wrong with it
-queries.py     lists and deletions
+parsing.py     text to dataclasses and models, and what is wrong with it
+reports.py     reports of hosts             plans.py      plans
+verbs.py       verbs of claims and hosts    queries.py    lists and deletions
+declared.py    shared pools, and what the store has as the bodies that declare it
 
 Selections, aggregates, server groups and quotas are read straight into the dataclasses of `redsched.model`.
 

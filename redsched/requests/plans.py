@@ -7,11 +7,11 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Request
+from redsched.model.records.plans import Aim
 from redsched.model.types import GivenHost, GivenName, GivenToken, Need
 from redsched.model.validation import check_topology
 from redsched.pacing import paced
 from redsched.requests import Strict
-from redsched.scheduler import Aim
 
 MAX_HOSTS = 100
 MAX_MOVES = 1000

@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
-from redsched.model.filters import ME
+from redsched.model.filters import ME, EventFilter
+from redsched.model.records.capacity import CapacityBy
 from redsched.model.types import GivenEntryId, GivenHost, GivenLeaseS, GivenName, GivenToken
 from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.requests import Strict
-from redsched.scheduler import CapacityBy, EventFilter
 
 MAX_VALUES = 100
 EVENT_NAMES = ("claim", "project", "host", "kind", "actor", "request_id")

@@ -24,7 +24,7 @@ from redsched.errors import (
 )
 from redsched.model import ReasonCount
 from redsched.model.records.problems import NoValidHostFacts
-from redsched.rest.endpoint import TokenFile
+from redsched.rest import TokenFile
 from tests.auth.parts import write
 
 Reply = httpx.Response | httpx.HTTPError

@@ -19,8 +19,7 @@ from redsched.errors import (
 )
 from redsched.model.record import adapter
 from redsched.model.records.problems import problem_of
-from redsched.rest.connection import options, reason_of, send
-from redsched.rest.endpoint import TokenFile, checked_url, tls_context
+from redsched.rest import TokenFile, checked_url, options, reason_of, send, tls_context
 from redsched.settings import Settings
 from redsched.store.agent_calls import CALLS_PATH, AgentApi
 

@@ -12,7 +12,7 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
-from redsched.requests import declarations
+from redsched.requests.declared import report_of
 from redsched.requests.parsing import merged, parse
 from redsched.requests.queries import InboxQuery
 from redsched.requests.reports import HeartbeatBody, ReportBody, ReportPatch
@@ -66,7 +66,7 @@ async def report_host(request: Request, host: HostName) -> Response:
 async def patch_host_report(request: Request, host: HostName) -> Response:
     """Apply a merge patch (RFC 7396) to the host's last report as stored. null removes a member."""
     patch = await read_object(request)
-    last = declarations.report_of(await scheduler(request).hosts.get(host))
+    last = report_of(await scheduler(request).hosts.get(host))
     return await _report(request, parse(to_json(merged(last, patch)), ReportBody, host))
 
 

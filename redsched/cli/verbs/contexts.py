@@ -90,7 +90,7 @@ def _check(one: Context) -> None:
     if one.redis_url:
         check_url(one.redis_url)
         return
-    from redsched.rest.endpoint import TokenFile, checked_url, tls_context  # loads OpenSSL
+    from redsched.rest import TokenFile, checked_url, tls_context  # loads OpenSSL
 
     checked_url(one.api, one.api_insecure, "--insecure")
     TokenFile(one.token_file)

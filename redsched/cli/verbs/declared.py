@@ -24,7 +24,7 @@ from redsched.model.record import json_of
 from redsched.model.records import pages
 from redsched.model.records.pages import PageOf
 from redsched.model.validation import check_name
-from redsched.requests import declarations
+from redsched.requests import declared
 from redsched.requests.declared import SharedPoolBody
 from redsched.requests.parsing import merged
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
@@ -262,7 +262,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
         empty="no aggregates",
     ),
     _show_aggregate,
-    declarations.aggregate_of,
+    declared.aggregate_of,
     lambda fleet, name, body, tags: fleet.aggregates.put(options.as_model(body, Aggregate, name), tags),
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
@@ -281,7 +281,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
         empty="no server groups",
     ),
     _show_server_group,
-    declarations.server_group_of,
+    declared.server_group_of,
     lambda fleet, name, body, tags: fleet.server_groups.put(options.as_model(body, ServerGroup, name), tags),
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
@@ -299,6 +299,6 @@ SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
         empty="no shared pools",
     ),
     _show_pool,
-    declarations.shared_pool_of,
+    declared.shared_pool_of,
     _put_pool,
 )

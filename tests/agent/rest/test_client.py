@@ -27,7 +27,7 @@ from redsched.errors import (
 )
 from redsched.model import MAX_HOST_CLAIMS, AgentStamp
 from redsched.model.limits import MAX_REASON
-from redsched.rest.endpoint import TokenFile
+from redsched.rest import TokenFile
 from redsched.settings import Settings
 from redsched.store.agent_calls import (
     AgentCall,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.rest.endpoint import TokenFile, checked_url, tls_context
+from redsched.rest import TokenFile, checked_url, tls_context
 from tests.auth.parts import write
 from tests.support.certificates import Authority
 

@@ -36,7 +36,8 @@ from benchmarks.running import end_in_order
 from redsched import logs
 from redsched.errors import NoValidHost, RedschedError
 from redsched.model import ClaimStatus, HostReport, Inventory, Request
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store

@@ -15,7 +15,8 @@ from redsched import logs
 from redsched.errors import NoValidHost
 from redsched.model import Request
 from redsched.pacing import freeze_existing_objects
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer

@@ -28,7 +28,7 @@ from benchmarks.fleet_of_pools import GROUPS, Counts, PlainFleet, make_cell, mak
 from benchmarks.plain_constraints import decide
 from benchmarks.plain_gangs import Placed, claim, place_gang, wrong_places
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Request
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage

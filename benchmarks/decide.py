@@ -26,7 +26,7 @@ from statistics import median
 from typing import NoReturn
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Request
 from redsched.scheduler.selection.refusal import MAX_TESTS
 from redsched.settings import Settings

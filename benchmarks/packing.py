@@ -33,7 +33,7 @@ from statistics import mean, median
 from benchmarks.openb import CPU, MEMORY, SHARES, Node, Task, read_nodes, read_tasks
 from benchmarks.trace_checks import is_gpu
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.result import Decision
 from redsched.model import Candidate
 from redsched.model.workload import ScarceDemand, Workload

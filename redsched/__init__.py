@@ -1,176 +1,67 @@
 """redsched: a shared-state scheduler on Redis. Exports the library's public names; docs/library.md shows their use."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from redsched.exports import exports
 
 if TYPE_CHECKING:
-    from redsched.cache.columns import Columns
-    from redsched.decide.rules import Rule
-    from redsched.decide.scoring import Weigher
+    from redsched.cache.columns import Columns as Columns
+    from redsched.decide.rules import Rule as Rule
+    from redsched.decide.scoring import Weigher as Weigher
     from redsched.errors import (
-        ClaimIdReused,
-        ClaimState,
-        InvalidRequest,
-        NotConfirmed,
-        NotFound,
-        NoValidHost,
-        OtherAgent,
-        OutcomeUnknown,
-        PluginError,
-        RedschedError,
-        Settling,
-        StaleToken,
-        StoreUnavailable,
-        Unavailable,
+        ClaimIdReused as ClaimIdReused,
+        ClaimState as ClaimState,
+        InvalidRequest as InvalidRequest,
+        NotConfirmed as NotConfirmed,
+        NotFound as NotFound,
+        NoValidHost as NoValidHost,
+        OtherAgent as OtherAgent,
+        OutcomeUnknown as OutcomeUnknown,
+        PluginError as PluginError,
+        RedschedError as RedschedError,
+        Settling as Settling,
+        StaleToken as StaleToken,
+        StoreUnavailable as StoreUnavailable,
+        Unavailable as Unavailable,
     )
     from redsched.model import (
-        AgentStamp,
-        Aggregate,
-        Claim,
-        ClaimStatus,
-        CpuPolicy,
-        GangMember,
-        GangOnExit,
-        Group,
-        GroupPolicy,
-        Hints,
-        HostReport,
-        HostStatus,
-        Inventory,
-        ListedState,
-        ListedStatus,
-        Numa,
-        NumaAffinity,
-        NumaCell,
-        OnExit,
-        PciDevices,
-        Pool,
-        Relation,
-        RelationType,
-        Request,
-        ServerGroup,
-        SharedPool,
-        Spread,
-        Token,
+        AgentStamp as AgentStamp,
+        Aggregate as Aggregate,
+        Claim as Claim,
+        ClaimStatus as ClaimStatus,
+        CpuPolicy as CpuPolicy,
+        GangMember as GangMember,
+        GangOnExit as GangOnExit,
+        Group as Group,
+        GroupPolicy as GroupPolicy,
+        Hints as Hints,
+        HostReport as HostReport,
+        HostStatus as HostStatus,
+        Inventory as Inventory,
+        ListedState as ListedState,
+        ListedStatus as ListedStatus,
+        Numa as Numa,
+        NumaAffinity as NumaAffinity,
+        NumaCell as NumaCell,
+        OnExit as OnExit,
+        PciDevices as PciDevices,
+        Pool as Pool,
+        Relation as Relation,
+        RelationType as RelationType,
+        Request as Request,
+        ServerGroup as ServerGroup,
+        SharedPool as SharedPool,
+        Spread as Spread,
+        Token as Token,
     )
-    from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Scheduler
-    from redsched.settings import Settings
-
-__all__ = [
-    "AgentStamp",
-    "Aggregate",
-    "BulkOutcome",
-    "BulkPage",
-    "BulkResult",
-    "Claim",
-    "ClaimFilter",
-    "ClaimIdReused",
-    "ClaimState",
-    "ClaimStatus",
-    "Columns",
-    "CpuPolicy",
-    "GangMember",
-    "GangOnExit",
-    "Group",
-    "GroupPolicy",
-    "Hints",
-    "HostReport",
-    "HostStatus",
-    "InvalidRequest",
-    "Inventory",
-    "ListedState",
-    "ListedStatus",
-    "NoValidHost",
-    "NotConfirmed",
-    "NotFound",
-    "Numa",
-    "NumaAffinity",
-    "NumaCell",
-    "OnExit",
-    "OtherAgent",
-    "OutcomeUnknown",
-    "PciDevices",
-    "PluginError",
-    "Pool",
-    "RedschedError",
-    "Relation",
-    "RelationType",
-    "Request",
-    "Rule",
-    "Scheduler",
-    "ServerGroup",
-    "Settings",
-    "Settling",
-    "SharedPool",
-    "Spread",
-    "StaleToken",
-    "StoreUnavailable",
-    "Token",
-    "Unavailable",
-    "Weigher",
-]
-
-_MODULES = {
-    "AgentStamp": "redsched.model",
-    "Aggregate": "redsched.model",
-    "BulkOutcome": "redsched.scheduler",
-    "BulkPage": "redsched.scheduler",
-    "BulkResult": "redsched.scheduler",
-    "Claim": "redsched.model",
-    "ClaimFilter": "redsched.scheduler",
-    "ClaimIdReused": "redsched.errors",
-    "ClaimState": "redsched.errors",
-    "ClaimStatus": "redsched.model",
-    "Columns": "redsched.cache.columns",
-    "CpuPolicy": "redsched.model",
-    "GangMember": "redsched.model",
-    "Group": "redsched.model",
-    "GroupPolicy": "redsched.model",
-    "Hints": "redsched.model",
-    "HostReport": "redsched.model",
-    "HostStatus": "redsched.model",
-    "InvalidRequest": "redsched.errors",
-    "Inventory": "redsched.model",
-    "ListedState": "redsched.model",
-    "ListedStatus": "redsched.model",
-    "NoValidHost": "redsched.errors",
-    "NotConfirmed": "redsched.errors",
-    "Numa": "redsched.model",
-    "NumaAffinity": "redsched.model",
-    "NumaCell": "redsched.model",
-    "GangOnExit": "redsched.model",
-    "OnExit": "redsched.model",
-    "OtherAgent": "redsched.errors",
-    "OutcomeUnknown": "redsched.errors",
-    "PluginError": "redsched.errors",
-    "PciDevices": "redsched.model",
-    "Pool": "redsched.model",
-    "RedschedError": "redsched.errors",
-    "Relation": "redsched.model",
-    "RelationType": "redsched.model",
-    "Request": "redsched.model",
-    "Rule": "redsched.decide.rules",
-    "Scheduler": "redsched.scheduler",
-    "ServerGroup": "redsched.model",
-    "Settings": "redsched.settings",
-    "Settling": "redsched.errors",
-    "SharedPool": "redsched.model",
-    "Spread": "redsched.model",
-    "StaleToken": "redsched.errors",
-    "StoreUnavailable": "redsched.errors",
-    "Token": "redsched.model",
-    "Unavailable": "redsched.errors",
-    "NotFound": "redsched.errors",
-    "Weigher": "redsched.decide.scoring",
-}
-"""The module of each public name. Imported on first access, so that `import redsched.decide` loads no Redis client."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    from redsched.model.filters import ClaimFilter as ClaimFilter
+    from redsched.model.records.bulk import (
+        BulkOutcome as BulkOutcome,
+        BulkPage as BulkPage,
+        BulkResult as BulkResult,
+    )
+    from redsched.scheduler.scheduler import Scheduler as Scheduler
+    from redsched.settings import Settings as Settings
+else:
+    # Imported on first access, so that `import redsched.decide` loads no Redis client.
+    __getattr__, __dir__ = exports(__name__)

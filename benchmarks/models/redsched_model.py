@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from benchmarks.claim_work import AT_ONCE, HELD_S
-from benchmarks.models.model import Model, Outcome
-from benchmarks.models.model import Scheduler as SchedulerOfModel
+from benchmarks.models.model import Model, Outcome, Scheduler as SchedulerOfModel
 from benchmarks.models.rpc import Caller
 from benchmarks.models.work import Ask, Setup
 from redsched.errors import NoValidHost
 from redsched.model import HostReport, Inventory, Request
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome as ScriptOutcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from redsched import aio
 from redsched.api.disconnect import gone
 from redsched.model.record import adapter
-from redsched.scheduler import Change, Reset
+from redsched.model.records.changes import Change, Reset
 from redsched.scheduler.observe.change_log import ChangeReader
 
 PING_S = 15.0

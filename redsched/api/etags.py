@@ -10,7 +10,7 @@ from typing import Annotated, Protocol
 from fastapi import Depends, Header, Request
 
 from redsched.errors import InvalidRequest
-from redsched.scheduler import ABSENT, EXISTS, IfMatch
+from redsched.model.conditions import ABSENT, EXISTS, IfMatch
 
 _TAG = r'(W/)?"[!#-~]{0,100}"'
 IfMatchHeader = Annotated[

@@ -27,8 +27,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from redsched.api.fleet_metrics import FleetMetrics, families
-from redsched.scheduler import Effort, Stats
-from redsched.scheduler.results import AUDITED, Fenced
+from redsched.scheduler.results import AUDITED, Effort, Fenced, Stats
 
 if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage

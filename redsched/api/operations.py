@@ -17,8 +17,7 @@ from redsched.api import etags, idempotency, openapi, responses
 from redsched.api.request_body import read, read_if_any, read_large
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import InvalidRequest
-from redsched.model import Aggregate, Quota, ServerGroup
-from redsched.model import Request as Selected
+from redsched.model import Aggregate, Quota, Request as Selected, ServerGroup
 from redsched.model.records.pages import PageOf
 from redsched.model.validation import HOST_PATTERN, NAME_PATTERN
 from redsched.operations.fleet import Fleet

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from redsched.errors import Unavailable
-from redsched.scheduler import Readiness, Stats
+from redsched.scheduler.results import Readiness, Stats
 from redsched.server.registry import WorkerRegistry
 
 LOOK_EVERY_S = 1.0

@@ -9,6 +9,7 @@ from redsched import scheduler as asynchronous
 from redsched.blocking.loop import LoopThread
 from redsched.errors import InvalidRequest
 from redsched.model.filters import ALL, EventFilter
+from redsched.model.records.changes import Change, Reset
 from redsched.model.records.events import Event
 from redsched.operations.events import Events
 from redsched.operations.fleet import Fleet, request_of
@@ -118,10 +119,10 @@ class Scheduler(Fleet[Blocking], _Services[asynchronous.Scheduler]):
         self.loop, self.service = link.loop, link.scheduler
         self.hosts, self.events = BlockingHosts(link), BlockingEvents(link)
 
-    def changes(self, last_id: str = "") -> Iterator[asynchronous.Change | asynchronous.Reset]:
+    def changes(self, last_id: str = "") -> Iterator[Change | Reset]:
         """Yield changes as `Scheduler.changes` of the asynchronous one does."""
 
-        async def changes() -> AsyncIterator[asynchronous.Change | asynchronous.Reset]:
+        async def changes() -> AsyncIterator[Change | Reset]:
             return self.service.changes(last_id)
 
         return self.loop.iterate(self.loop.call(changes()))

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
-from redsched.cache.derived import ALL_ROWS, Compute, Derived
-from redsched.cache.derived import Rows as RowIndex
+from redsched.cache.derived import ALL_ROWS, Compute, Derived, Rows as RowIndex
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.kept import ABOUT, Kept, KeptRows
 from redsched.cache.pool_tree import STRUCTURAL, PoolTree, pool_tree_of, tree_after

@@ -14,7 +14,7 @@ from redsched.cli.output.formats import wrapped
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
 from redsched.model.records.bulk import BulkPage, BulkResult
-from redsched.scheduler import Page
+from redsched.model.records.pages import Page
 from redsched.scheduler.status.wording import counted, named
 
 NOT_CONFIRMED = 130

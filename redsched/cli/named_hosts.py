@@ -15,7 +15,8 @@ from redsched.model.kept_for import KeptFor
 from redsched.model.records.explanations import Miss
 
 if TYPE_CHECKING:
-    from redsched.scheduler import HostView, Selections
+    from redsched.model.records.hosts import HostView
+    from redsched.model.records.selections import Selections
 
 MAX_NAMED = 3
 """The most hosts that are looked up."""

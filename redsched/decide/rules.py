@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.cache.derived import ALL_ROWS as ALL_ROWS
-from redsched.cache.derived import Rows as Rows
+from redsched.cache.derived import ALL_ROWS as ALL_ROWS, Rows as Rows
 from redsched.model import Request
 
 Mask = Any

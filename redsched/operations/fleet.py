@@ -2,8 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import fields as dataclass_fields
-from dataclasses import replace
+from dataclasses import fields as dataclass_fields, replace
 from difflib import get_close_matches
 from typing import Any
 

@@ -25,7 +25,7 @@ from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Clock
 
 if TYPE_CHECKING:
-    from redsched.decide import Decider
+    from redsched.decide.decider import Decider
     from redsched.decide.plugins.registry import PluginRegistry
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Cell:
     def decider(self) -> "Decider":
         """The decider over the current columns, rebuilt with empty caches when a snapshot has replaced the columns."""
         if self._decider is None or self._decided_on is not self.updater.columns:
-            from redsched.decide import Decider  # with all rules and NumPy: most commands decide nothing
+            from redsched.decide.decider import Decider  # with all rules and NumPy: most commands decide nothing
 
             self._decided_on = self.updater.columns
             self._decider = Decider(self.updater.columns, self.settings, self.plugins(), keeping=self._keeping)

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from redsched.agent import agent as agent_module
-from redsched.agent import host_session
+from redsched.agent import agent as agent_module, host_session
 from redsched.agent.agent import Agent
 from redsched.agent.collectors.base import Observation, Work
 from redsched.agent.collectors.fleet import simulated

@@ -28,8 +28,7 @@ from redsched.api.metrics import _MILLISECONDS, Metrics
 from redsched.api.readiness import ReadinessMonitor
 from redsched.cache.fleet import FleetUsage
 from redsched.errors import InvalidRequest, StoreUnavailable
-from redsched.scheduler import Effort, Finding, Readiness, Stats
-from redsched.scheduler.results import Fenced
+from redsched.scheduler.results import Effort, Fenced, Finding, Readiness, Stats
 from redsched.server import processes
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry

@@ -12,8 +12,7 @@ import pytest
 
 from benchmarks.models.checks import differences, over_commitments, wrong_refusals
 from benchmarks.models.hosts import Hosts
-from benchmarks.models.placement_service import PROVIDER, PlacementService
-from benchmarks.models.placement_service import prepare as prepare_placement
+from benchmarks.models.placement_service import PROVIDER, PlacementService, prepare as prepare_placement
 from benchmarks.models.processes import run
 from benchmarks.models.published import PREFIX, publish_fleet, redis_client, refresh
 from benchmarks.models.registry import MODELS

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from benchmarks import __main__ as command
-from benchmarks import result_plots
+from benchmarks import __main__ as command, result_plots
 from benchmarks.results import (
     Finished,
     Results,

@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.cli.verbs import capacity as verb
-from redsched.scheduler import CapacityRow, ClassCapacity
+from redsched.model.records.capacity import CapacityRow, ClassCapacity
 from tests.cli.conftest import Redsched, report_all
 from tests.cli.test_terminal import on_a_terminal
 from tests.support.builders.reservations import reserved

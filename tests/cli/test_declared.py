@@ -11,7 +11,8 @@ from redsched import aio
 from redsched.cli.fleet import Fleet
 from redsched.cli.verbs.declared import AGGREGATES
 from redsched.model.conditions import IfMatch
-from redsched.scheduler import AggregateView, Scheduler
+from redsched.model.records.declared import AggregateView
+from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched
 from tests.support.builders.cells import usual_settings
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redsched.client.async_client import AsyncEvents
+from redsched.model.filters import EventFilter
+from redsched.model.records.events import Event
+from redsched.model.records.pages import Page
 from redsched.operations.events import Events
-from redsched.scheduler import Event, EventFilter, Page
 
 
 def event(cell: str, number: int, kind: str = "claimed", beside: str = "") -> Event:

@@ -17,7 +17,9 @@ from redsched.cli.top.app import TopApp
 from redsched.cli.top.host_screen import HostScreen
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.model import HostCondition, HostReport, HostStatus, Inventory
-from redsched.scheduler import HostView, Scheduler, StatusProblem
+from redsched.model.records.hosts import HostView
+from redsched.model.records.status import StatusProblem
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.cli.conftest import REST, Redsched, served

@@ -7,7 +7,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.filters import rules_of
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile

@@ -6,7 +6,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.profile import RequestProfile
 from redsched.errors import InvalidRequest
 from redsched.model import ReasonCount, Request

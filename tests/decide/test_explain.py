@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.explain.ranking import RANKED
 from redsched.decide.explain.unknown import merge_unknown
 from redsched.decide.plugins.registry import multipliers, plugin_registry

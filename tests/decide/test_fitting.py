@@ -3,11 +3,10 @@
 from random import Random
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.steps import finished
 from redsched.model import Request
 from redsched.settings import Settings

@@ -4,7 +4,7 @@ from random import Random
 
 from benchmarks.fleet_of_pools import APART, SHARES, make_cell, make_counts, make_fleet
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Group, Request
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage

@@ -5,12 +5,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.allowance import Allowance
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.kept_text import MAX_CHOSEN, MAX_REASONS, OTHER
 from redsched.model import Group, Request
 from redsched.settings import Settings

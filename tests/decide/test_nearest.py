@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Claim, ClaimStatus, Group, PciDevices, Placement, Request
 from redsched.model.records.explanations import Miss
 from redsched.settings import Settings

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.remembered import MAX_BYTES, NAME_BYTES, Remembered, size_of
 from redsched.model import Request
 from tests.decide.test_decider import DEFAULTS, fleet

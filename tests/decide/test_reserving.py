@@ -6,7 +6,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.reserving import MAX_CLAIMS
 from redsched.model import Claim, ClaimStatus, Group, Placement, Request
 from redsched.settings import Settings

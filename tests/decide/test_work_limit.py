@@ -8,7 +8,8 @@ import pytest
 from benchmarks.constraint_cases import CASES
 from benchmarks.fleet_of_pools import SHARES, make_cell, make_counts, make_fleet
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, work_limit
+from redsched.decide import work_limit
+from redsched.decide.decider import Decider
 from redsched.decide.steps import Steps, finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.model import GangMember, Group, Relation, RelationType, Request

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from redis._parsers.commands import AsyncCommandsParser
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisClusterException
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+    RedisClusterException,
+    TimeoutError as RedisTimeoutError,
+)
 
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request

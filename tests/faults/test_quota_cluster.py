@@ -10,7 +10,8 @@ import pytest
 
 from redsched.errors import QuotaExceeded, Settling, Unavailable
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler, UsageBy
+from redsched.model.filters import UsageBy
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.support.fleets.hosts import PlainHost, speak_all

@@ -19,7 +19,8 @@ import uvloop
 
 from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler, UsageBy
+from redsched.model.filters import UsageBy
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome

@@ -21,7 +21,8 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimCall, Member, Poll

@@ -13,9 +13,7 @@ from tests.oracle import nova_side, placement_side, redsched_side, redsched_weig
 from tests.oracle.cases.candidates import worlds
 from tests.oracle.cases.filters import blocks
 from tests.oracle.cases.weighers import fleets
-from tests.oracle.differences import candidates as of_candidates
-from tests.oracle.differences import filters as of_filters
-from tests.oracle.differences import weighers as of_weighers
+from tests.oracle.differences import candidates as of_candidates, filters as of_filters, weighers as of_weighers
 from tests.oracle.record import quiet
 from tests.oracle.redsched_candidates import candidates
 

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Group, Request
 from redsched.settings import Settings
 from tests.oracle.cases.candidates import Place, Query, World

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.scoring.hosts import version_number
 from redsched.errors import InvalidRequest
 from redsched.model import CpuPolicy, Hints, Numa, NumaAffinity, NumaCell, PciDevices, Request

@@ -6,8 +6,7 @@ are compared with the claims, and a replica that follows the feed with a new sna
 
 from dataclasses import replace
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from redsched.cache.diff import difference

@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.cache.snapshot import take_snapshot

@@ -5,12 +5,11 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.cache.diff import difference
 from redsched.cache.dirty import DirtyRows
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.explain.nearest import NEAREST
 from redsched.model import Request
 from redsched.settings import Settings

@@ -11,8 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import redis
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from hypothesis import given
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Request, Spread

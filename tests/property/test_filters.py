@@ -3,8 +3,7 @@
 from functools import cache
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters import rules_of

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision
+from redsched.decide.decider import Decider
 from redsched.decide.gang.queue import Queue
+from redsched.decide.result import Decision
 from redsched.model import Request
 from redsched.settings import Settings
 from tests.support.fleets.gang_fleets import columns_of_tiny, random_call, random_tiny

@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.embedded.server import PrivateServer

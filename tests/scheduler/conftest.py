@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from redsched.model import HostReport, Inventory, Request
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from tests.support.store_users import url_as

@@ -29,7 +29,8 @@ from redsched.model import (
     SharedPool,
     Spread,
 )
-from redsched.scheduler import Scheduler, Selections
+from redsched.model.records.selections import Selections
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all
 

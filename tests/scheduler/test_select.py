@@ -6,7 +6,8 @@ from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import ClaimStatus, GangMember, ReasonCount, Request
 from redsched.model.records.explanations import Miss
 from redsched.model.records.problems import ClaimStateFacts
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.scheduler.conftest import ONE_AT_A_TIME, report_of

@@ -1,7 +1,6 @@
 """The share of the time that work which can be left out may take."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.allowance import Allowance
 

@@ -13,8 +13,7 @@ from benchmarks.openb import CPU, MEMORY, Node, Task, read_tasks
 from benchmarks.packing import Run, churn, fill, gpu_milli, make_columns, sequence, settings_for, trace_of
 from benchmarks.plain_constraints import assign, decide, passing, wanted
 from benchmarks.plain_gangs import Placed, claim, wrong_places
-from benchmarks.stranding import beside, for_fpgas, with_fpgas
-from benchmarks.stranding import fill as stranding_fill
+from benchmarks.stranding import beside, fill as stranding_fill, for_fpgas, with_fpgas
 from redsched.model import Request
 from redsched.requests.parsing import parse
 from redsched.scheduler.backup.arrivals import Arrival, replayable

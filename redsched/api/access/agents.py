@@ -12,9 +12,9 @@ from redsched.model.hosts import NUMA_NODE
 from redsched.model.role import Role
 from redsched.model.validation import parse_int
 from redsched.requests.reports import ReportBody
-from redsched.scheduler import JournaledClaim
 from redsched.store.agent_calls import AgentCall, AttestCall, LocalCall, ReportCall
 from redsched.store.cell import CellStore
+from redsched.store.codec.results import JournaledClaim
 
 Held = TypeVar("Held", bound=JournaledClaim)
 

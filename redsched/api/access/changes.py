@@ -8,7 +8,8 @@ from redsched import aio
 from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
-from redsched.scheduler import Change, Scheduler
+from redsched.model.records.changes import Change
+from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.by_id import find_claim
 from redsched.scheduler.observe.positions import Position, parse_positions
 

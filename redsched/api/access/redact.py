@@ -18,9 +18,14 @@ from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
 from redsched.model.kept_for import KeptFor
+from redsched.model.records.bulk import BulkResult
+from redsched.model.records.changes import Change
+from redsched.model.records.events import Event
+from redsched.model.records.explanations import Explanation, Miss
+from redsched.model.records.hosts import HostView
 from redsched.model.records.problems import NotConfirmedFacts, NoValidHostFacts
+from redsched.model.records.selections import Selection, Selections
 from redsched.model.role import Role
-from redsched.scheduler import BulkResult, Change, Event, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"
 OWN_HOSTS = "redsched.own_hosts"

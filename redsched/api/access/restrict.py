@@ -9,12 +9,11 @@ from redsched.api.access.redact import named_projects
 from redsched.auth.caller import Caller
 from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
-from redsched.model.filters import ME
+from redsched.model.filters import ME, ClaimFilter, EventFilter
 from redsched.model.records.capacity import CapacityBy
 from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
 from redsched.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
-from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.claims.by_id import find_claim, refuse_unknown
 

@@ -15,11 +15,11 @@ from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.model import Claim, ClaimStatus, ListedState, values_of
 from redsched.model.filters import ClaimFilter
-from redsched.model.records.pages import CLAIMS
+from redsched.model.records.bulk import BulkOutcome, BulkPage
+from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.records.service import Ending
 from redsched.operations.claims import Bulk, Claims
 from redsched.requests.queries import BulkQuery
-from redsched.scheduler import BulkOutcome, BulkPage, Page
 
 COUNTED_AT_ONCE = 1000
 """The most claims that are read at a time to count those of other owners."""

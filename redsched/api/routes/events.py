@@ -8,10 +8,9 @@ from redsched.api.access.redact import Redactor
 from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.model.filters import EventFilter
-from redsched.model.records.pages import EVENTS
+from redsched.model.records.pages import EVENTS, Page
 from redsched.operations.events import Events
 from redsched.requests.queries import ClaimEventsQuery
-from redsched.scheduler import Page
 
 
 @handles(Events.list)

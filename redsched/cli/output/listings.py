@@ -14,7 +14,7 @@ from redsched.cli.output.formats import TableStyle
 from redsched.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from redsched.scheduler import Page
+    from redsched.model.records.pages import Page
 
 Item = TypeVar("Item")
 
@@ -167,7 +167,7 @@ async def sorted_page(
     `fetch` returns the page with a limit and after a cursor. `usual` is the sort key within a page, and of items that
     are equal by `--sort`. Raises InvalidRequest.
     """
-    from redsched.scheduler import Page  # which commands without a store need not load
+    from redsched.model.records.pages import Page  # which commands without a store need not load
 
     if not sort:
         return in_order(await fetch(limit, after), usual)

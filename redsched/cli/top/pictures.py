@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from redsched.cli.output import formats, tables
-from redsched.cli.output.formats import claim_text, in_names, natural
-from redsched.cli.output.formats import host_text as condition
+from redsched.cli.output.formats import claim_text, host_text as condition, in_names, natural
 from redsched.cli.top.reading import HostState, State
 from redsched.model import Claim, HostCondition
-from redsched.scheduler import CapacityRow, Event, HostView
+from redsched.model.records.capacity import CapacityRow
+from redsched.model.records.events import Event
+from redsched.model.records.hosts import HostView
 from redsched.scheduler.status.wording import counted
 
 BAR, LEAST_BAR = 24, 10

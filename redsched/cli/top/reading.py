@@ -9,7 +9,11 @@ from typing import TypeVar
 from redsched.cli.fleet import Fleet
 from redsched.errors import RedschedError
 from redsched.model import Claim
-from redsched.scheduler import CapacityRow, Event, EventFilter, HostView, StatusReport
+from redsched.model.filters import EventFilter
+from redsched.model.records.capacity import CapacityRow
+from redsched.model.records.events import Event
+from redsched.model.records.hosts import HostView
+from redsched.model.records.status import StatusReport
 
 T = TypeVar("T")
 

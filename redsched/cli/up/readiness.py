@@ -18,8 +18,9 @@ from redsched import progress
 from redsched.cli.up.stack import LocalStack
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.model import HostStatus, Request
+from redsched.model.records.hosts import HostView, SlotView
 from redsched.model.validation import split_slot
-from redsched.scheduler import HostView, Scheduler, SlotView
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 
 ASK_EVERY_S = 0.05

@@ -8,7 +8,7 @@ from redsched.cli.fleet import with_scheduler
 from redsched.cli.options import AsJson, Url
 from redsched.cli.output import progress, tables
 from redsched.model.record import json_of
-from redsched.scheduler import Problem
+from redsched.model.records.audit import Problem
 from redsched.scheduler.status.wording import counted
 
 BROKEN = 1

@@ -16,8 +16,9 @@ from redsched.cli.output import tables
 from redsched.cli.output.progress import shown
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
+from redsched.model.filters import ClaimFilter
 from redsched.model.record import json_of
-from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter
+from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.scheduler.status.wording import counted
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")

@@ -10,7 +10,7 @@ from redsched.cli.options import AsJson
 from redsched.cli.output import tables
 from redsched.cli.output.formats import in_units, natural, short_name
 from redsched.model.record import json_of
-from redsched.scheduler import Capacity, CapacityBy, CapacityRow, ClassCapacity
+from redsched.model.records.capacity import Capacity, CapacityBy, CapacityRow, ClassCapacity
 
 HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT")
 OF_CLAIMS = ("RESOURCE", "TOTAL", "CLAIMED")

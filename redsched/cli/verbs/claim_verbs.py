@@ -13,9 +13,9 @@ from redsched.cli.verbs import bulk
 from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.record import json_of
+from redsched.model.records.bulk import BulkPage
 from redsched.model.validation import check_name
 from redsched.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.scheduler import BulkPage
 
 MaybeClaim = Annotated[
     str,

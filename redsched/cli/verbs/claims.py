@@ -43,10 +43,10 @@ from redsched.model import (
 )
 from redsched.model.claims import plain_text
 from redsched.model.record import json_of
-from redsched.model.records.pages import CLAIMS
+from redsched.model.records.bulk import BulkPage
+from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.validation import check_name
 from redsched.requests.queries import ReleaseQuery
-from redsched.scheduler import BulkPage, Page
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 MAX_SHOWN = 300

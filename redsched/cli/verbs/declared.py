@@ -22,12 +22,12 @@ from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.conditions import ABSENT, IfMatch
 from redsched.model.record import json_of
 from redsched.model.records import pages
-from redsched.model.records.pages import PageOf
+from redsched.model.records.declared import AggregateView, ServerGroupView, SharedPoolView
+from redsched.model.records.pages import Page, PageOf
 from redsched.model.validation import check_name
 from redsched.requests import declared
 from redsched.requests.declared import SharedPoolBody
 from redsched.requests.parsing import merged
-from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.wording import counted
 
 View = TypeVar("View")

@@ -6,7 +6,7 @@ from redsched import aio
 from redsched.cli.fleet import Fleet
 from redsched.cli.output import tables
 from redsched.errors import ClaimState, Unavailable
-from redsched.scheduler import DrainState, HostView
+from redsched.model.records.hosts import DrainState, HostView
 
 LOOK_EVERY_S = 0.5
 

@@ -13,8 +13,9 @@ from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, fil
 from redsched.cli.output import formats, tables
 from redsched.cli.output.listings import Column, Form, Listing, Output, show_page
 from redsched.cli.running import run_until_ended
-from redsched.model.records.pages import EVENTS
-from redsched.scheduler import Event, EventFilter, Page
+from redsched.model.filters import EventFilter
+from redsched.model.records.events import Event
+from redsched.model.records.pages import EVENTS, Page
 from redsched.scheduler.status.wording import counted
 
 EVERY_S = 0.5

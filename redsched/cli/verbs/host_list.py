@@ -17,8 +17,9 @@ from redsched.cli.output.listings import Column, Form, Listing, Output, SortOpti
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.model import HostCondition, ListedStatus
 from redsched.model.records import pages
+from redsched.model.records.hosts import HostView
+from redsched.model.records.pages import Page
 from redsched.model.validation import split_slot
-from redsched.scheduler import HostView, Page
 
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts match these filters: leave them out to see all"

@@ -16,8 +16,8 @@ from redsched.cli.verbs.drain_progress import until_empty
 from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline
 from redsched.model.record import json_of
+from redsched.model.records.hosts import HostView, SlotView
 from redsched.requests.verbs import DisableBody, DrainBody, LostBody
-from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.wording import counted
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")

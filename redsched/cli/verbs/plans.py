@@ -16,7 +16,7 @@ from redsched.cli.running import run
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.record import json_of
-from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
+from redsched.model.records.plans import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
 from redsched.scheduler.status.wording import counted
 
 if TYPE_CHECKING:

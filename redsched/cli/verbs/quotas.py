@@ -16,7 +16,8 @@ from redsched.cli.watching import WatchOption, find_and_show
 from redsched.model import Quota
 from redsched.model.record import json_of
 from redsched.model.records import pages
-from redsched.scheduler import Page, QuotaView
+from redsched.model.records.declared import QuotaView
+from redsched.model.records.pages import Page
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 

@@ -15,8 +15,8 @@ from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, is_given, limit_of, planned, planned_request
 from redsched.errors import ClaimState, InvalidRequest, Unavailable
 from redsched.model.record import json_of
+from redsched.model.records.plans import Aim, Applied, AppliedMove, Move, RebalancePlan
 from redsched.requests.plans import MAX_MOVE_S, MAX_MOVES
-from redsched.scheduler import Aim, Applied, AppliedMove, Move, RebalancePlan
 
 if TYPE_CHECKING:
     from redsched.operations.operation import Async

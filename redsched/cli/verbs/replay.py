@@ -21,8 +21,7 @@ from redsched.model.units import without_units
 from redsched.scheduler.backup import archive as archives
 from redsched.scheduler.backup.arrivals import arrivals_of
 from redsched.scheduler.backup.fleet_meter import classes_of
-from redsched.scheduler.backup.replay import MAX_PLACES, Replayed, check_policies
-from redsched.scheduler.backup.replay import replay as replay_on
+from redsched.scheduler.backup.replay import MAX_PLACES, Replayed, check_policies, replay as replay_on
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text

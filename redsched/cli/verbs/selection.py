@@ -19,14 +19,16 @@ from redsched.model import (
     MAX_WAIT_S,
     GangOnExit,
     OnExit,
+    RankedHost,
     Request,
 )
 from redsched.model.gpus import gpus_of, in_words, lack_text, word_of
 from redsched.model.kept_for import KeptFor
 from redsched.model.record import json_of
+from redsched.model.records.explanations import Explanation, Miss
+from redsched.model.records.selections import Selection, Selections
 from redsched.model.validation import check_name
 from redsched.model.workload import GPU_SHARES
-from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.scheduler.status.wording import counted
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")

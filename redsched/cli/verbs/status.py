@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from redsched.cli.fleet import ANYWHERE, Where, with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.output import formats, tables
-from redsched.model.records.status import ClosedHost, HostCounts, ServerStatus
+from redsched.model.records.status import CellStatus, ClosedHost, HostCounts, ServerStatus, StatusProblem, StatusReport
 from redsched.model.units import mib
-from redsched.scheduler import CellStatus, StatusProblem, StatusReport
 from redsched.scheduler.status.wording import counted, duration
 
 UNHEALTHY = 1

@@ -15,8 +15,7 @@ from redsched.decide.rules import ALL_ROWS, Rows, Rule
 from redsched.decide.scoring.demand import demand, room
 from redsched.decide.work_limit import check_work
 from redsched.model import NUMA_NODE, Request
-from redsched.model.gpus import gpus_of, share_a_node
-from redsched.model.gpus import lack_text as gpus_lack_text
+from redsched.model.gpus import gpus_of, lack_text as gpus_lack_text, share_a_node
 from redsched.model.workload import GPU_SHARES
 
 

@@ -19,8 +19,7 @@ from redsched.decide.scoring.demand import demand
 from redsched.decide.scoring.stranding import PRIOR_PLACES, Beside, Scarce
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
-from redsched.model.workload import GPU_SHARES, Workload, gpu_parts
-from redsched.model.workload import WHOLE_GPU as WHOLE
+from redsched.model.workload import GPU_SHARES, WHOLE_GPU as WHOLE, Workload, gpu_parts
 
 DEPTH = 16
 """How many requests in a row a GPU is imagined to meet."""

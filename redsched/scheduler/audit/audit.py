@@ -16,8 +16,13 @@ from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
 from redsched.scheduler.audit.homes import audit_homes, repair_homes
-from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
-from redsched.scheduler.audit.hosts import legitimate_excess as host_over
+from redsched.scheduler.audit.hosts import (
+    host_problems,
+    lease_problems,
+    legitimate_excess as host_over,
+    load_of,
+    stuck_endings,
+)
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.audit.leftovers import leftover_problems
 from redsched.scheduler.audit.members import Whereabouts, group_states, member_problems, topologies_of

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-from redsched.decide import Decision
 from redsched.decide.lost_members import followers_on, written_off_with
 from redsched.decide.recovery import is_recovery
+from redsched.decide.result import Decision
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import (
     ClaimState,

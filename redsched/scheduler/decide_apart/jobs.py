@@ -6,8 +6,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from redsched.decide import Decision
 from redsched.decide.reserving import usable
+from redsched.decide.result import Decision
 from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import RedschedError, TooHard
 from redsched.model import Request

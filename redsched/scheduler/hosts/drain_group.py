@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from redsched.cache.entries import GroupState
-from redsched.decide import Decision
 from redsched.decide.recovery import is_recovery
+from redsched.decide.result import Decision
 from redsched.errors import ClaimState, NotFound, NoValidHost, StoreUnavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
 from redsched.scheduler.cells import Cell

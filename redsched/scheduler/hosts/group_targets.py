@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision
+from redsched.decide.decider import Decider
 from redsched.decide.lost_members import ignoring_lost_members
 from redsched.decide.recovery import before_reservations
+from redsched.decide.result import Decision
 from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 

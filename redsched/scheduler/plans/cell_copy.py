@@ -11,9 +11,10 @@ from dataclasses import replace
 from random import Random
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision, Place
 from redsched.decide.affinity import counted_in_group
+from redsched.decide.decider import Decider
 from redsched.decide.plugins.registry import PluginRegistry
+from redsched.decide.result import Decision, Place
 from redsched.errors import ClaimState
 from redsched.model import ENDING_OR_ENDED, HELD, LEASED, Amounts, Candidate, Claim, ClaimStatus, Placement, Request
 from redsched.model.records.problems import ClaimStateFacts

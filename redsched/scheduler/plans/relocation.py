@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, S
 from contextlib import suppress
 from dataclasses import replace
 
-from redsched.decide import Decision, Place
 from redsched.decide.lost_members import followers_on
 from redsched.decide.recovery import before_reservations
+from redsched.decide.result import Decision, Place
 from redsched.errors import ClaimState, Conflict, NotFound, NoValidHost
 from redsched.model import ENDING_OR_ENDED, HELD, Claim, ClaimStatus, GangOnExit, Hints, Request
 from redsched.model.records.plans import PlannedMove

@@ -30,7 +30,7 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
 from redsched.store.commands.quotas import QuotaState
 
 if TYPE_CHECKING:
-    from redsched.decide import Decision
+    from redsched.decide.result import Decision
 
 WITHIN_S = 5.0
 """How long a call is repeated while shares are being divided or transferred between cells."""
@@ -83,7 +83,9 @@ class Quotas:
         `besides`: what else is to be counted. Writes nothing.
         """
         try:
-            from redsched.decide import taken_by  # with all rules and NumPy, which commands about claims do without
+            from redsched.decide.scoring.demand import (
+                taken_by,  # with all rules and NumPy, which commands about claims do without
+            )
 
             total = Counter({**taken_by(request), CLAIMS: request.places})
             total.update(besides)

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from redsched.decide import Decision
 from redsched.decide.gains import Gains
+from redsched.decide.result import Decision
 from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
 from redsched.model.record import record

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from redsched.decide import Decision, Place
+from redsched.decide.result import Decision, Place
 from redsched.model import Claim, GangOnExit, Request
 from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell

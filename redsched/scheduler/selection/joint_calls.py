@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from redsched import aio, origin
-from redsched.decide import Decision
+from redsched.decide.result import Decision
 from redsched.model import Request
 from redsched.model.record import record
 from redsched.origin import Origin

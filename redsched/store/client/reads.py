@@ -5,8 +5,7 @@ from typing import Any, cast
 
 import redis.asyncio as redis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import ResponseError, TimeoutError as RedisTimeoutError
 
 from redsched.store.client.packing import send
 from redsched.store.client.reply_limit import ReplyLimit

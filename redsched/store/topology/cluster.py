@@ -6,8 +6,7 @@ from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.crc import key_slot
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import MovedError, RedisClusterException, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError, MovedError, RedisClusterException, RedisError
 
 from redsched.settings import Settings
 from redsched.store.topology.connection import READER, login

@@ -22,9 +22,15 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+    InvalidResponse,
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TimeoutError as RedisTimeoutError,
+)
 
 from redsched.errors import RedschedError, SchemaMismatch, StoreFull, StoreUnavailable
 from redsched.model.records.problems import UnavailableFacts

@@ -8,9 +8,14 @@ from typing import Any, Protocol
 
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
-from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, TryAgainError
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    ConnectionError as RedisConnectionError,
+    ReadOnlyError,
+    TimeoutError as RedisTimeoutError,
+    TryAgainError,
+)
 
 from redsched.store.topology.url import Address
 

@@ -1,8 +1,7 @@
 """Splitting the reserved amounts of a machine over its parts."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.agent.collectors.component import apportion
 

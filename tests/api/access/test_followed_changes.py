@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from redsched.api.access.changes import ClaimProjects
-from redsched.scheduler import Change
+from redsched.model.records.changes import Change
 from redsched.server.supervisor import Workers
 from tests.api.access.parts import WEB, Callers, bearer, put_host, settings_of, token_file
 from tests.api.parts import declare_new

@@ -11,8 +11,7 @@ import redis
 
 from redsched.settings import Settings
 from tests.api.access.parts import VERBS, Callers, bearer, callers, put_host, token_file
-from tests.api.parts import check_problem, client_of, held
-from tests.api.parts import put_host as put
+from tests.api.parts import check_problem, client_of, held, put_host as put
 from tests.support.waiting import wait_until
 
 WEB: dict[str, Any] = {"role": "tenant", "projects": ["web"]}

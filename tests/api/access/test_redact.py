@@ -22,11 +22,11 @@ from redsched.model import (
     Reason,
     ReasonCount,
 )
+from redsched.model.records.changes import Change
 from redsched.model.records.explanations import Miss
-from redsched.model.records.hosts import FailedMoves, UnmovableClaim
+from redsched.model.records.hosts import FailedMoves, HostView, UnmovableClaim
 from redsched.model.records.problems import ClaimStateFacts, NoValidHostFacts
 from redsched.model.role import Role
-from redsched.scheduler import Change, HostView
 
 HOSTS = frozenset(("h1", "h2", "node-3.rack"))
 TENANT = Caller("web", Role.TENANT, projects=frozenset(("web",)))

@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from redsched.api.routes.dashboard import FILES, TYPES
-from tests.api.access.parts import Callers, settle, token_file
-from tests.api.access.parts import callers as callers_over
+from tests.api.access.parts import Callers, callers as callers_over, settle, token_file
 from tests.api.parts import check_problem
 
 FOLDER = Path(str(FILES))

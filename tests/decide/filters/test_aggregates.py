@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.filters.demands import keeps_projects
 from redsched.model import Group, PciDevices, Request
 from redsched.settings import Settings

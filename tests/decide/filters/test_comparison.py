@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision
+from redsched.decide.decider import Decider
+from redsched.decide.result import Decision
 from redsched.model import CpuPolicy, Numa, NumaCell, PciDevices, Request
 from redsched.settings import Settings
 from tests.support.builders.columns import columns_of

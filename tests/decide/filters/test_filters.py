@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.errors import InvalidRequest
 from redsched.model import Hints, Request
 from redsched.model.records.explanations import HostCheck

@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.filters.limits import host_limits
 from redsched.model import HostLimit, Request
 from redsched.settings import Settings

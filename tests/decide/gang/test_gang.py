@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision
+from redsched.decide.decider import Decider
 from redsched.decide.gang import Kind, requests_of
 from redsched.decide.gang.queue import CachedQueue, make_queue
 from redsched.decide.gang.repair import Repair
@@ -15,6 +15,7 @@ from redsched.decide.gang.search import Search
 from redsched.decide.gang.state import GangState
 from redsched.decide.overlay import Overlay
 from redsched.decide.profile import RequestProfile
+from redsched.decide.result import Decision
 from redsched.errors import InvalidRequest
 from redsched.model import (
     Amounts,

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Decision
+from redsched.decide.decider import Decider
 from redsched.decide.gang import Kind, identical, placement
+from redsched.decide.result import Decision
 from redsched.model import GangMember, Request
 from redsched.settings import Settings
 

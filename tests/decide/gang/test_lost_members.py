@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.lost_members import followers_on, ignoring_lost_members, written_off_with
 from redsched.model import Claim, ClaimStatus, Request, Spread
 from redsched.settings import Settings

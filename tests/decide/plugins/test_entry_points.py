@@ -11,7 +11,7 @@ import pytest
 
 from redsched import InvalidRequest, PluginError, Request, Settings
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.plugins.entry_points import own_code
 from redsched.decide.plugins.registry import plugin_registry
 from tests.support.builders.columns import columns_of

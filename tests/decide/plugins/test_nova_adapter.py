@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.plugins.nova import nova_filters, nova_weighers
 from redsched.decide.plugins.nova.host_state import HostState
 from redsched.decide.plugins.nova.request_spec import RequestSpec

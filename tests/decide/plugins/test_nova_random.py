@@ -7,10 +7,9 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.plugins.nova.catalogue import FILTER_PACKAGE, FILTERS, WEIGHER_PACKAGE, WEIGHERS, path_of
 from redsched.decide.plugins.registry import PluginRegistry, plugin_registry
 from redsched.decide.work_limit import TooMuchWork, WorkLimit

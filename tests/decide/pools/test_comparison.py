@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import Group, Request
 from redsched.settings import Settings
 from tests.support.builders.columns import columns_of

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.decide import taken_by
 from redsched.decide.pools import cell_demands, needs_of
 from redsched.decide.pools.demand import Part, Sort
+from redsched.decide.scoring.demand import taken_by
 from redsched.model import CpuPolicy, GangMember, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
 
 T = frozenset({"CUSTOM_T"})

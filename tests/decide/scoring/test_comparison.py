@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.model import PciDevices, Request
 from redsched.settings import Settings
 from tests.support.builders.columns import columns_of

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.scoring import POLICIES
 from redsched.decide.scoring.spared import Spared
 from redsched.model import Candidate, GangMember, Group, Relation, RelationType, Request

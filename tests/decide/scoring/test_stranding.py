@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider
+from redsched.decide.decider import Decider
 from redsched.decide.scoring.stranding import PRIOR_PLACES, Scarce
 from redsched.model import Group, Request
 from redsched.model.workload import ScarceDemand, Workload

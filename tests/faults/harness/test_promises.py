@@ -28,8 +28,7 @@ from tests.faults.suite.faults import ALL, BY_NAME
 from tests.faults.suite.plan import Round, Strike, children
 from tests.faults.suite.processes.agent_process import hosts_of
 from tests.faults.suite.reporting.result import Result
-from tests.faults.suite.world import AGENT as AGENT_SETTINGS
-from tests.faults.suite.world import SCHEDULER as SCHEDULER_SETTINGS
+from tests.faults.suite.world import AGENT as AGENT_SETTINGS, SCHEDULER as SCHEDULER_SETTINGS
 from tests.support.processes.proxy import Fault, Proxy, proxy
 from tests.support.waiting import wait_until
 

@@ -25,6 +25,7 @@ from tests.support.builders.cells import (
 from tests.support.builders.placements import (
     arrive,
     ask_again,
+    ended as has_ended,
     held,
     let_settle,
     main_states,
@@ -34,7 +35,6 @@ from tests.support.builders.placements import (
     snapshot,
     states,
 )
-from tests.support.builders.placements import ended as has_ended
 from tests.support.models.sums import check_sums
 
 pytestmark = pytest.mark.usefixtures("three_hosts", "sums")

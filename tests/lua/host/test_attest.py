@@ -29,8 +29,7 @@ from tests.support.builders.cells import (
     report_of,
     stamp,
 )
-from tests.support.builders.placements import ended as has_ended
-from tests.support.builders.placements import held_claim, main_states, settle, states
+from tests.support.builders.placements import ended as has_ended, held_claim, main_states, settle, states
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostReport, HostStatus, Inventory, Request
-from redsched.model.records.audit import RepairKind
-from redsched.scheduler import Problem, Scheduler
+from redsched.model.records.audit import Problem, RepairKind
+from redsched.scheduler import Scheduler
 from redsched.scheduler.audit import homes
 from redsched.scheduler.audit.homes import audit_homes
 from redsched.scheduler.cells import Cell, Cells

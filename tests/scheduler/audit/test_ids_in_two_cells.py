@@ -9,8 +9,9 @@ import pytest
 from redsched.errors import StaleToken
 from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Request
 from redsched.model.claims import LOCAL
-from redsched.model.records.audit import RepairKind
-from redsched.scheduler import EventFilter, Problem, Scheduler
+from redsched.model.filters import EventFilter
+from redsched.model.records.audit import Problem, RepairKind
+from redsched.scheduler import Scheduler
 from redsched.scheduler.audit import ids
 from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.background.recorder import Recorder

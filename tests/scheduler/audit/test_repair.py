@@ -10,7 +10,8 @@ import pytest
 from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.model import Candidate, ClaimStatus, EndReason, Request
-from redsched.scheduler import AuditReport, Scheduler
+from redsched.model.records.audit import AuditReport
+from redsched.scheduler import Scheduler
 from redsched.scheduler.audit.audit import repair_cell
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.cells import Cell

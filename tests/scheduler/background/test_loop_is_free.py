@@ -18,8 +18,10 @@ import pytest
 from redsched import pacing
 from redsched.errors import NoValidHost
 from redsched.model import Candidate, Group, GroupPolicy, Quota, ReasonCount, Request, ServerGroup
+from redsched.model.filters import ClaimFilter
+from redsched.model.records.audit import Problem
 from redsched.model.validation import MAX_AMOUNT
-from redsched.scheduler import ClaimFilter, Problem, Scheduler
+from redsched.scheduler import Scheduler
 from redsched.scheduler.audit.audit import repair_replica
 from redsched.scheduler.audit.ids import audit_ids
 from redsched.scheduler.background.recorder import Recorder

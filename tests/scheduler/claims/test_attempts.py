@@ -10,7 +10,8 @@ from redsched.aio import end
 from redsched.errors import ClaimState, NotConfirmed, NoValidHost, QuotaExceeded
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Quota, Request
 from redsched.model.records.problems import FailedAttempt
-from redsched.scheduler import Scheduler, Selections
+from redsched.model.records.selections import Selections
+from redsched.scheduler import Scheduler
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.commands.texts import KEPT_MS
 from tests.scheduler.conftest import report_of

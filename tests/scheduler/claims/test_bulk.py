@@ -10,7 +10,7 @@ import pytest
 from redsched import BulkOutcome, BulkPage, ClaimFilter, InvalidRequest, NotFound, Request, Scheduler
 from redsched.errors import NoValidHost, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, ListedState
-from redsched.scheduler import Page
+from redsched.model.records.pages import Page
 from redsched.scheduler.claims.bulk import AT_ONCE
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ScriptResult

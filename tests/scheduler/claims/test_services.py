@@ -6,7 +6,8 @@ import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OtherAgent, Settling, StaleToken
 from redsched.model import AgentStamp, Candidate, ClaimStatus, HostStatus, Request
-from redsched.scheduler import Change, Reset, Scheduler
+from redsched.model.records.changes import Change, Reset
+from redsched.scheduler import Scheduler
 from redsched.store.codec.results import Member
 from tests.scheduler.conftest import report_of
 from tests.support.builders.cells import new_epoch, raw_client

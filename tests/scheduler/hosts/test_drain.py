@@ -17,7 +17,8 @@ from redsched.model import (
     Quota,
     Request,
 )
-from redsched.scheduler import EventFilter, Scheduler
+from redsched.model.filters import EventFilter
+from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.drain import next_move_at_ms
 from redsched.settings import Settings

@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.model import HostStatus
-from redsched.scheduler import DrainState, HostView
+from redsched.model.records.hosts import DrainState, HostView
 
 ENABLED, DRAINING, DISABLED = HostStatus.ENABLED, HostStatus.DRAINING, HostStatus.DISABLED
 

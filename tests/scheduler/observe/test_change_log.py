@@ -8,7 +8,8 @@ import pytest
 from redsched import aio
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Request
-from redsched.scheduler import Change, Reset, Scheduler
+from redsched.model.records.changes import Change, Reset
+from redsched.scheduler import Scheduler
 from redsched.scheduler.observe import change_log
 from redsched.scheduler.observe.change_log import ChangeLog, ChangeReader
 from redsched.store.codec.results import Change as Entry

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.scheduler import Event, Scheduler
+from redsched.model.records.events import Event
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.builders.cells import raw_client

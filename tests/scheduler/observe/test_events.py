@@ -10,8 +10,9 @@ import pytest
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import EndReason, Request
-from redsched.model.filters import KINDS
-from redsched.scheduler import Event, EventFilter, Scheduler
+from redsched.model.filters import KINDS, EventFilter
+from redsched.model.records.events import Event
+from redsched.scheduler import Scheduler
 from redsched.scheduler.background import recorder as recording
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.recorder import Recorder

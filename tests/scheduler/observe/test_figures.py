@@ -9,8 +9,9 @@ from redsched.cache.replica import CellReplica
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NoValidHost
 from redsched.model import Request
-from redsched.scheduler import Effort, Finding, Scheduler
+from redsched.scheduler import Scheduler
 from redsched.scheduler.observe.delays import Delays, FeedLag
+from redsched.scheduler.results import Effort, Finding
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change
 from tests.scheduler.working import at_work

@@ -7,7 +7,8 @@ import pytest
 from redsched.api.change_stream import event_of
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import HostStatus
-from redsched.scheduler import Change, Reset, Scheduler
+from redsched.model.records.changes import Change, Reset
+from redsched.scheduler import Scheduler
 from redsched.scheduler.observe.change_log import ChangeLog
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.builders.cells import raw_client

@@ -12,8 +12,7 @@ from redsched.model import Claim, ClaimStatus, Request
 from redsched.model.records.plans import Aim, AppliedMove, Move
 from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.plans import running as moves_running
-from redsched.scheduler.plans import service
+from redsched.scheduler.plans import running as moves_running, service
 from redsched.scheduler.plans.rebalancing import VerifyQuestion
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.waiting import patience_s, wait_until

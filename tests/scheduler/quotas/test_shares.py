@@ -8,12 +8,12 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from redsched.errors import NotFound, QuotaExceeded, Settling
 from redsched.model import Claim, Exceeded, Quota, Request
-from redsched.scheduler import Scheduler, UsageBy
+from redsched.model.filters import UsageBy
+from redsched.scheduler import Scheduler
 from redsched.scheduler.quotas import shares
 from redsched.scheduler.quotas.shares import QuotaShares, divided
 from redsched.settings import Settings

@@ -10,7 +10,8 @@ import pytest
 from redsched import pacing
 from redsched.errors import NoValidHost, OutcomeUnknown, QuotaExceeded, RedschedError, StoreUnavailable
 from redsched.model import ClaimStatus, GroupPolicy, Quota, Request, ServerGroup
-from redsched.scheduler import Scheduler, Selection
+from redsched.model.records.selections import Selection
+from redsched.scheduler import Scheduler
 from redsched.scheduler.selection.joint_calls import MAX_REQUESTS, JointCalls
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.client.scripts import load_all

@@ -9,8 +9,9 @@ import pytest
 
 from redsched.errors import NoValidHost
 from redsched.model import ReasonCount, Request
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cells
+from redsched.scheduler.results import Effort
 from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from tests.scheduler.conftest import report_of

@@ -8,7 +8,7 @@ import pytest
 from redsched.cache.fleet import fleet_steps
 from redsched.decide.steps import finished
 from redsched.model import GroupPolicy, Request, ServerGroup
-from redsched.scheduler import StatusProblem
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.status.broken_rules import MAX_GROUPS
 from redsched.settings import Settings

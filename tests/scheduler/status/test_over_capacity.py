@@ -8,7 +8,7 @@ import pytest
 from redsched.cache.fleet import fleet_steps
 from redsched.decide.steps import finished
 from redsched.model import HostReport, Inventory, Pool, Request, SharedPool
-from redsched.scheduler import StatusProblem
+from redsched.model.records.status import StatusProblem
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from tests.scheduler.working import Work, at_work

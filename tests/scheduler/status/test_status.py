@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from redsched.model import Request
-from redsched.scheduler import Scheduler, StatusReport
+from redsched.model.records.status import StatusReport
+from redsched.scheduler import Scheduler
 from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.status import cell_problems, facts
 from redsched.scheduler.status.servers import problems_of, server_of

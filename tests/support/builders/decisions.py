@@ -1,9 +1,9 @@
 """Short forms of decisions, for tests."""
 
-from redsched.decide import Decision
 from redsched.decide.explain.changes import Effort, change_steps
 from redsched.decide.explain.edits import Edit
 from redsched.decide.profile import RequestProfile
+from redsched.decide.result import Decision
 from redsched.decide.steps import finished
 
 

@@ -14,7 +14,9 @@ from itertools import chain, count, cycle
 
 from redsched.errors import NoValidHost
 from redsched.model import HostReport, Request, ServerGroup, SharedPool
-from redsched.scheduler import Effort, Scheduler, Selection
+from redsched.model.records.selections import Selection
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from tests.support.models.instant_rules import books
 from tests.support.models.instants import Instant, Rule, connected, observed, read_instant
 from tests.support.processes.racers import Racer, Racers

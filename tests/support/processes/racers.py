@@ -22,7 +22,8 @@ import structlog
 import uvloop
 
 from redsched.cache.updater import ReplicaUpdater
-from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler import Scheduler
+from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from tests.support.builders.cells import PATIENT
 from tests.support.processes.forks import FORKS

@@ -37,9 +37,9 @@ from benchmarks.claim_work import HELD_S
 from redsched import aio, pacing
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Quota, Request
 from redsched.model.validation import MAX_AMOUNT
+from redsched.operate.audit.audit import repair_replica
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.audit.audit import repair_replica
-from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
 from redsched.store.cell import CellStore

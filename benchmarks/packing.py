@@ -37,8 +37,8 @@ from redsched.decide.decider import Decider
 from redsched.decide.result import Decision
 from redsched.model import Candidate
 from redsched.model.workload import ScarceDemand, Workload
-from redsched.scheduler.backup.archive import Archive, archive_lines
-from redsched.scheduler.backup.trace import EMPTY_HEAD, TRACE_FORMAT
+from redsched.offline.trace import EMPTY_HEAD, TRACE_FORMAT
+from redsched.operate.backup.archive import Archive, archive_lines
 from redsched.settings import Settings
 from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.results import HostUsage

@@ -22,9 +22,9 @@ from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import RedschedError
 from redsched.model import MAX_COUNT, Candidate, Claim, Request
 from redsched.model.records.plans import Aim, RebalancePlan
-from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.questions import answer
-from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
+from redsched.operate.plans.cell_copy import CellCopy
+from redsched.operate.plans.questions import answer
+from redsched.operate.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.settings import Settings
 from redsched.store.codec.fields import claim_from
 

@@ -37,8 +37,8 @@ from benchmarks.rest_load import HEALTH, SELECT
 from benchmarks.running import Up, end_in_order
 from redsched.model import Quota, Request
 from redsched.model.validation import MAX_AMOUNT
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.cell import CellStore

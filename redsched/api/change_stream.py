@@ -12,7 +12,7 @@ from redsched import aio
 from redsched.api.disconnect import gone
 from redsched.model.record import adapter
 from redsched.model.records.changes import Change, Reset
-from redsched.scheduler.observe.change_log import ChangeReader
+from redsched.operate.observe.change_log import ChangeReader
 
 PING_S = 15.0
 """A comment is sent after this time without events: proxies close silent connections."""

@@ -15,7 +15,7 @@ from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
 from redsched.model.records.bulk import BulkPage, BulkResult
 from redsched.model.records.pages import Page
-from redsched.scheduler.status.wording import counted, named
+from redsched.wording import counted, named
 
 NOT_CONFIRMED = 130
 """The exit code if the answer is not yes: the same as that of Ctrl-C."""

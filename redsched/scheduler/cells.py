@@ -18,11 +18,11 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
-from redsched.scheduler.status.wording import counted, duration
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Clock
+from redsched.wording import counted, duration
 
 if TYPE_CHECKING:
     from redsched.decide.decider import Decider

@@ -13,7 +13,7 @@ from redsched.store.store import KEEPS, Store, StoreMemory
 from redsched.store.topology.connection import full_text
 
 if TYPE_CHECKING:
-    from redsched.scheduler.background.cell_tasks import CellTasks
+    from redsched.scheduler.cell_tasks import CellTasks
 
 MAX_LAG_S = 5.0
 READY_S = 2.0

@@ -95,7 +95,7 @@ class Stats:
     agent_delay_part: float = 0.0
     expiry_delay_s: float = 0.0
     reconcile_delay_s: float = 0.0
-    """The longest delays over its cells: see redsched.scheduler.observe.delays."""
+    """The longest delays over its cells: see redsched.scheduler.background.delays."""
     store_s: float | None = None
     """How long the last look at the store took; None if it failed."""
     store_memory_bytes: int = 0

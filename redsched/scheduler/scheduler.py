@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from redsched.decide.plugins.registry import PluginRegistry
     from redsched.model.records.explanations import Explanation
     from redsched.model.records.status import StatusReport
+    from redsched.operate.backup.archive import Archive
+    from redsched.operate.backup.import_ import Imported
+    from redsched.operate.observe.change_log import ChangeLog, Render
+    from redsched.operate.observe.events import EventService
+    from redsched.operate.plans.service import PlanService
     from redsched.scheduler.agents.service import AgentService
-    from redsched.scheduler.background.cell_tasks import CellTasks
-    from redsched.scheduler.backup.archive import Archive
-    from redsched.scheduler.backup.import_ import Imported
+    from redsched.scheduler.cell_tasks import CellTasks
     from redsched.scheduler.claims.bulk import BulkService
     from redsched.scheduler.claims.migration import MigrationService
     from redsched.scheduler.claims.replacements import ReplacementPlacer
@@ -41,9 +44,6 @@ if TYPE_CHECKING:
     from redsched.scheduler.health import Health
     from redsched.scheduler.hosts.drain_group import GroupDrain
     from redsched.scheduler.hosts.service import HostService
-    from redsched.scheduler.observe.change_log import ChangeLog, Render
-    from redsched.scheduler.observe.events import EventService
-    from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
@@ -190,21 +190,21 @@ class Scheduler:
     @cached_property
     def plans(self) -> "PlanService":
         """What would happen: how much more fits, and where claims would go."""
-        from redsched.scheduler.plans.service import PlanService
+        from redsched.operate.plans.service import PlanService
 
         return PlanService(self.cells, self.claims, self._shares, self._limits, self._settings, self._waiting)
 
     @cached_property
     def events(self) -> "EventService":
         """Reads of the event log."""
-        from redsched.scheduler.observe.events import EventService
+        from redsched.operate.observe.events import EventService
 
         return EventService(self.cells)
 
     @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":
         """The background tasks of each cell, by its name."""
-        from redsched.scheduler.background.cell_tasks import build_tasks
+        from redsched.scheduler.cell_tasks import build_tasks
         from redsched.scheduler.hosts.drain import DrainWorker
 
         return {
@@ -411,7 +411,7 @@ class Scheduler:
         Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration;
         InvalidRequest too if this scheduler was opened on demand.
         """
-        from redsched.scheduler.observe.changes import follow
+        from redsched.operate.observe.changes import follow
 
         self._require_followable()
         return follow(self.cells, last_id)
@@ -421,7 +421,7 @@ class Scheduler:
 
         Raises InvalidRequest if this scheduler was opened on demand.
         """
-        from redsched.scheduler.observe.change_log import ChangeLog
+        from redsched.operate.observe.change_log import ChangeLog
 
         self._require_followable()
         return ChangeLog(self.cells, render)
@@ -434,19 +434,19 @@ class Scheduler:
 
     async def audit(self) -> AuditReport:
         """Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in the live store. Raises StoreUnavailable."""
-        from redsched.scheduler.audit.audit import audit
+        from redsched.operate.audit.audit import audit
 
         return await audit(self.cells)
 
     async def repair(self) -> AuditReport:
         """Audit, and repair what can be repaired at an operator's request. Raises StoreUnavailable."""
-        from redsched.scheduler.audit.audit import repair
+        from redsched.operate.audit.audit import repair
 
         return await repair(self.cells, operator=True)
 
     async def status(self) -> "StatusReport":
         """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
-        from redsched.scheduler.status.service import status
+        from redsched.operate.status.service import status
 
         return await status(self._store, self._settings, self.cells, self._unmovable)
 
@@ -455,7 +455,7 @@ class Scheduler:
 
         Raises StoreUnavailable.
         """
-        from redsched.scheduler.observe.usage import usage
+        from redsched.operate.observe.usage import usage
 
         return await usage(self.cells, usage_by(",".join(values_of(by) or (UsageBy.CLASS,))), project)
 
@@ -467,17 +467,17 @@ class Scheduler:
         `within`: return what is free to each of these projects instead, within its quota and without names of hosts,
         or what their claims take by consumer. Raises StoreUnavailable.
         """
-        from redsched.scheduler.observe.capacity import capacity
+        from redsched.operate.observe.capacity import capacity
 
         if within is None:
             return await capacity(self.cells, self.shared_pools, by)
-        from redsched.scheduler.observe.own_capacity import own_capacity
+        from redsched.operate.observe.own_capacity import own_capacity
 
         return await own_capacity(self.cells, self.shared_pools, self.quotas, within, by)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""
-        from redsched.scheduler.backup.export import export_cell
+        from redsched.operate.backup.export import export_cell
 
         if not cell and len(self.cells) > 1:
             raise InvalidRequest("this scheduler has several cells: name the one to export")
@@ -489,7 +489,7 @@ class Scheduler:
 
         Raises NotFound (this scheduler has no such cell), ClaimState (the cell is not empty), StoreUnavailable.
         """
-        from redsched.scheduler.backup.import_ import import_cell, import_declared
+        from redsched.operate.backup.import_ import import_cell, import_declared
 
         store = self.cells.named(archive.head.cell).store
         return await (import_declared if declared_only else import_cell)(store, archive)
@@ -515,7 +515,7 @@ class Scheduler:
 
     def on_feed_lag(self, observe: Callable[[float], None]) -> None:
         """Call `observe` with the age in seconds of the oldest change of each batch that a replica applies."""
-        from redsched.scheduler.observe.delays import FeedLag
+        from redsched.scheduler.background.delays import FeedLag
 
         for cell in self.cells:
             cell.updater.add_listener(FeedLag(cell.updater, observe))

@@ -2,7 +2,7 @@
 
 import httpx
 
-from redsched.scheduler.background.recorder import Recorder
+from redsched.operate.observe.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.api.parts import check_problem, select

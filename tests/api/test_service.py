@@ -21,8 +21,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.parser import text_string_to_metric_families
 
+import redsched.operate.status.service
 import redsched.scheduler.health
-import redsched.scheduler.status.service
 from redsched import aio
 from redsched.api.metrics import _MILLISECONDS, Metrics
 from redsched.api.readiness import ReadinessMonitor
@@ -88,7 +88,7 @@ async def test_probes_and_scrapes_are_answered_while_the_store_hangs(monkeypatch
             try:
                 with monkeypatch.context() as patched:
                     patched.setattr(redsched.scheduler.health, "READY_S", 0.25)
-                    patched.setattr(redsched.scheduler.status.service, "STATUS_S", 0.5)
+                    patched.setattr(redsched.operate.status.service, "STATUS_S", 0.5)
                     ready, scraped, status = await aio.gather(
                         api.get(path) for path in ("/readyz", "/metrics", "/v1/status")
                     )

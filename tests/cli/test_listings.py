@@ -13,8 +13,8 @@ import yaml
 
 from redsched.cli.watching import CLEAR
 from redsched.model import HostReport, Inventory
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store

@@ -5,7 +5,7 @@ import re
 
 import redis
 
-from redsched.scheduler.background.recorder import Recorder
+from redsched.operate.observe.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.cli.conftest import Redsched

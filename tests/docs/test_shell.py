@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from redsched.scheduler.status.wording import duration
+from redsched.wording import duration
 from tests.docs.pages import PAGES, ROOT, SHELL, Step, blocks
 from tests.docs.play import play, problem
 from tests.docs.terminal import Ran, Stacks, redis_cli

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from redsched.model import Request
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from tests.faults.suite.callers.operator import Operator
 from tests.faults.suite.checks.histories import with_histories

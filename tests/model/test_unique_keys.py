@@ -9,7 +9,7 @@ from redsched import settings
 from redsched.cli.options import json_value
 from redsched.errors import InvalidRequest
 from redsched.model.unique_keys import check_unique_keys
-from redsched.scheduler.backup.archive import json_object
+from redsched.operate.backup.archive import json_object
 from tests.api.parts import check_problem, client_of, put_host
 
 TWICE = '{"b": {"a": 1, "a": 2}}'

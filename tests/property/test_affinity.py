@@ -26,7 +26,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
-from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
+from redsched.operate.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome

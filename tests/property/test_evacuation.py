@@ -26,7 +26,7 @@ from redsched.model import (
     RuleKind,
     ServerGroup,
 )
-from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
+from redsched.operate.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, JournaledClaim, Member, Replacement

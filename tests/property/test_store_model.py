@@ -26,7 +26,7 @@ from redsched.decide.fit import fits
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.cell_tasks import CellTasks
+from redsched.scheduler.cell_tasks import CellTasks
 from redsched.scheduler.scheduler import plugins_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult

@@ -15,9 +15,9 @@ from benchmarks.plain_constraints import assign, decide, passing, wanted
 from benchmarks.plain_gangs import Placed, claim, wrong_places
 from benchmarks.stranding import beside, fill as stranding_fill, for_fpgas, with_fpgas
 from redsched.model import Request
+from redsched.offline.arrivals import Arrival, replayable
+from redsched.offline.trace import read_trace
 from redsched.requests.parsing import parse
-from redsched.scheduler.backup.arrivals import Arrival, replayable
-from redsched.scheduler.backup.trace import read_trace
 from redsched.settings import Settings
 
 pytestmark = pytest.mark.heavy

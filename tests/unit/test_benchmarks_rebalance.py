@@ -3,7 +3,7 @@
 from benchmarks.openb import CPU, MEMORY, Node, Task
 from benchmarks.packing import Run
 from benchmarks.rebalance import copied, filled, large_request, rebalance
-from redsched.scheduler.plans.questions import CapacityQuestion
+from redsched.operate.plans.questions import CapacityQuestion
 from redsched.settings import Settings
 
 NODES = [Node(name, {CPU: 96_000, MEMORY: 400_000}, 8, "T4") for name in "abcd"]

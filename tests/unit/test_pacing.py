@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from redsched import pacing
+from redsched.operate.backup.archive import Packed
 from redsched.pacing import SHARDS, TURN_S, Spread, TurnQueue, in_order, paced, paged
-from redsched.scheduler.backup.archive import Packed
 
 EACH_S = 0.001
 AT_MOST = int(pacing.SLICE_S / EACH_S) + 1

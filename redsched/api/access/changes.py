@@ -8,10 +8,10 @@ from redsched import aio
 from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
+from redsched.model.positions import Position, parse_positions
 from redsched.model.records.changes import Change
 from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.by_id import find_claim
-from redsched.scheduler.observe.positions import Position, parse_positions
 
 MOST_CLAIMS = 20_000
 """The claims whose projects are remembered, as many as a scheduler keeps changes."""

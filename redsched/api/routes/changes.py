@@ -13,8 +13,8 @@ from redsched.api.change_stream import ChangeStream, event_of
 from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.errors import InvalidRequest, NotFound
-from redsched.scheduler.observe.change_log import ChangeLog
-from redsched.scheduler.observe.positions import ID_PATTERN
+from redsched.model.positions import ID_PATTERN
+from redsched.operate.observe.change_log import ChangeLog
 
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 

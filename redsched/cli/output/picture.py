@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
-from redsched.scheduler.backup.replay import Replayed
+from redsched.offline.replay import Replayed
 
 UNITS = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 """From which length of a replay on which unit of time is used, in seconds, and its name."""

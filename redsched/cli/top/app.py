@@ -18,7 +18,7 @@ from redsched.cli.top.host_screen import HostScreen
 from redsched.cli.top.reading import State, read_hosts, read_state, repeat
 from redsched.errors import RedschedError
 from redsched.model.records.hosts import HostView
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 T = TypeVar("T")
 

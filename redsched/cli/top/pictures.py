@@ -13,7 +13,7 @@ from redsched.model import Claim, HostCondition
 from redsched.model.records.capacity import CapacityRow
 from redsched.model.records.events import Event
 from redsched.model.records.hosts import HostView
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 BAR, LEAST_BAR = 24, 10
 CLAIMED, EXTERNAL, FREE = "█", "▒", "·"

@@ -12,8 +12,8 @@ from redsched.cli.options import AsJson, Url
 from redsched.cli.output import progress, tables
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
-from redsched.scheduler.backup import archive as archives
-from redsched.scheduler.backup.archive import Archive
+from redsched.operate.backup import archive as archives
+from redsched.operate.backup.archive import Archive
 from redsched.yaml_io import read_text
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="File written by `redsched export`; - for stdin.")]

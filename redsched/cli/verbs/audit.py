@@ -9,7 +9,7 @@ from redsched.cli.options import AsJson, Url
 from redsched.cli.output import progress, tables
 from redsched.model.record import json_of
 from redsched.model.records.audit import Problem
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")

@@ -19,7 +19,7 @@ from redsched.model import ListedState
 from redsched.model.filters import ClaimFilter
 from redsched.model.record import json_of
 from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
 PAGE = 1000

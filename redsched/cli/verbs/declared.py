@@ -28,7 +28,7 @@ from redsched.model.validation import check_name
 from redsched.requests import declared
 from redsched.requests.declared import SharedPoolBody
 from redsched.requests.parsing import merged
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 View = TypeVar("View")
 

@@ -16,7 +16,7 @@ from redsched.cli.running import run_until_ended
 from redsched.model.filters import EventFilter
 from redsched.model.records.events import Event
 from redsched.model.records.pages import EVENTS, Page
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 EVERY_S = 0.5
 SHOWN = ("claim", "host", "project", "consumer")

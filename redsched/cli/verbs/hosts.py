@@ -18,7 +18,7 @@ from redsched.model import MAX_DEADLINE_S, AtDeadline
 from redsched.model.record import json_of
 from redsched.model.records.hosts import HostView, SlotView
 from redsched.requests.verbs import DisableBody, DrainBody, LostBody
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")

@@ -17,12 +17,12 @@ from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.record import json_of
 from redsched.model.records.plans import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 if TYPE_CHECKING:
+    from redsched.operate.plans.service import PlanService
     from redsched.operations.operation import Async
     from redsched.operations.plans import Plans
-    from redsched.scheduler.plans.service import PlanService
 
 T = TypeVar("T")
 
@@ -154,7 +154,7 @@ def planned(
 
 def _planned_on(export: str, limit_s: float, ask: Callable[["PlanService"], Awaitable[T]]) -> T:
     from redsched.cli.verbs.archive import read_archive  # these load the client of the store
-    from redsched.scheduler.plans.exported import plans_on
+    from redsched.offline.plans import plans_on
     from redsched.store.embedded.server import PrivateServer
 
     archive, settings = read_archive(export), settings_for()

@@ -18,11 +18,11 @@ from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.units import without_units
-from redsched.scheduler.backup import archive as archives
-from redsched.scheduler.backup.arrivals import arrivals_of
-from redsched.scheduler.backup.fleet_meter import classes_of
-from redsched.scheduler.backup.replay import MAX_PLACES, Replayed, check_policies, replay as replay_on
-from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
+from redsched.offline.arrivals import arrivals_of
+from redsched.offline.fleet_meter import classes_of
+from redsched.offline.replay import MAX_PLACES, Replayed, check_policies, replay as replay_on
+from redsched.offline.trace import Trace, is_trace, read_trace
+from redsched.operate.backup import archive as archives
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
 

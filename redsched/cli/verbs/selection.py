@@ -29,7 +29,7 @@ from redsched.model.records.explanations import Explanation, Miss
 from redsched.model.records.selections import Selection, Selections
 from redsched.model.validation import check_name
 from redsched.model.workload import GPU_SHARES
-from redsched.scheduler.status.wording import counted
+from redsched.wording import counted
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])

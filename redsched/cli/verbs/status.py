@@ -8,7 +8,7 @@ from redsched.cli.options import AsJson
 from redsched.cli.output import formats, tables
 from redsched.model.records.status import CellStatus, ClosedHost, HostCounts, ServerStatus, StatusProblem, StatusReport
 from redsched.model.units import mib
-from redsched.scheduler.status.wording import counted, duration
+from redsched.wording import counted, duration
 
 UNHEALTHY = 1
 COLUMNS = 80

@@ -14,7 +14,6 @@ from redsched.model.validation import check_name
 from redsched.scheduler.agents.inbox_feed import InboxFeed
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
-from redsched.scheduler.status.wording import raise_command
 from redsched.store.agent_calls import (
     AgentCall,
     AttestCall,
@@ -33,6 +32,7 @@ from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import REQUEST, alternates_from, alternates_name, texts_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AttestAnswer, Inboxes, ReportAnswer, ScriptResult
+from redsched.wording import raise_command
 
 AHEAD_MS = 24 * 3600 * 1000
 """How far an epoch that a host has seen may be ahead of the store's clock, unless this process has seen it too."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from redsched.errors import InvalidRequest
-from redsched.scheduler.observe.positions import Position
+from redsched.model.positions import Position
 
 MOST_PASSES = 10
 """After this many passes a list ends, though claims go on moving."""

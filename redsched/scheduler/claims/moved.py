@@ -5,11 +5,11 @@ from itertools import islice
 
 from redsched.model import Claim, ClaimStatus, accepts
 from redsched.model.filters import ClaimFilter
+from redsched.model.positions import Position
 from redsched.model.tokens import is_newer_token
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.cursor import MOST_PASSES, Cursor, Marks, Place
 from redsched.scheduler.claims.listing import walk_claims
-from redsched.scheduler.observe.positions import Position
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 
 _STAYS = frozenset(("ending", "resizing", "resized", "resize-failed"))

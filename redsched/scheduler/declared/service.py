@@ -21,8 +21,8 @@ from redsched.model.records.pages import Page
 from redsched.model.records.problems import ClaimStateFacts, NotFoundFacts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
+from redsched.scheduler.hosts.over import inventories_in
 from redsched.scheduler.preconditions import refuse_changed
-from redsched.scheduler.status.over import inventories_in
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult

@@ -26,7 +26,7 @@ from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.errors import Forbidden, NotFound, OutcomeUnknown, RedschedError, StoreUnavailable, Unauthenticated
 from redsched.model import ClaimStatus, EndReason, OnExit
-from redsched.scheduler.background.recorder import Recorder
+from redsched.operate.observe.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.agent.conftest import HOSTS, World, api_settings, held_work

@@ -21,7 +21,7 @@ from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.agent.machine.processes import start_mark
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit
 from redsched.model.claims import exit_status_in
-from redsched.scheduler.background.recorder import Recorder
+from redsched.operate.observe.recorder import Recorder
 from redsched.settings import Settings
 from tests.agent.conftest import World
 from tests.support.waiting import wait_until

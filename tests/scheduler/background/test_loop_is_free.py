@@ -21,10 +21,10 @@ from redsched.model import Candidate, Group, GroupPolicy, Quota, ReasonCount, Re
 from redsched.model.filters import ClaimFilter
 from redsched.model.records.audit import Problem
 from redsched.model.validation import MAX_AMOUNT
+from redsched.operate.audit.audit import repair_replica
+from redsched.operate.audit.ids import audit_ids
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.audit.audit import repair_replica
-from redsched.scheduler.audit.ids import audit_ids
-from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimCall, Member

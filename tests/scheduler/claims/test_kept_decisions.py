@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from redsched.model import GangMember, KeptDecision, ReasonCount, Relation, RelationType, Request
+from redsched.operate.audit.snapshot import read_cell
 from redsched.scheduler import Scheduler
-from redsched.scheduler.audit.snapshot import read_cell
 from redsched.settings import Settings
 from redsched.store.codec.keys import Keys
 from redsched.store.commands import notes as notes_module

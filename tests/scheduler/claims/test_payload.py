@@ -7,9 +7,9 @@ import redis
 
 from redsched.errors import ClaimIdReused, NoValidHost
 from redsched.model import Claim, ClaimStatus, OnExit, Request
+from redsched.operate.backup.archive import archive_lines, read
+from redsched.operate.plans.live import read_known
 from redsched.scheduler import Scheduler
-from redsched.scheduler.backup.archive import archive_lines, read
-from redsched.scheduler.plans.live import read_known
 from tests.scheduler.working import at_work
 from tests.support.builders.cells import raw_client
 

@@ -18,8 +18,8 @@ from redsched.model import (
     Request,
 )
 from redsched.model.filters import EventFilter
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.drain import next_move_at_ms
 from redsched.settings import Settings
 from redsched.store.codec.claim_codec import counted_by

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, EndReason, FromWhy, Request
+from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
 from redsched.scheduler.hosts.fencing import Fencer
 from redsched.scheduler.results import Fenced

@@ -8,8 +8,8 @@ import pytest
 
 from redsched.errors import ClaimState, NotFound, StoreUnavailable
 from redsched.model import AgentStamp, HostReport, HostStatus, Inventory, SharedPool
+from redsched.operate.backup.import_ import import_cell, import_declared
 from redsched.scheduler import Scheduler
-from redsched.scheduler.backup.import_ import import_cell, import_declared
 from redsched.settings import Settings
 from redsched.store.agent_calls import ReportCall
 from redsched.store.cell import CellStore

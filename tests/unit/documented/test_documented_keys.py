@@ -31,8 +31,8 @@ from redsched.model import (
     SharedPool,
 )
 from redsched.model.workload import ScarceDemand, Workload
+from redsched.operate.observe.recorder import Recorder
 from redsched.origin import Origin
-from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore

@@ -83,8 +83,9 @@ def command(pipe: Connection) -> None:
 
 def worker(listener: socket.socket, pipe: Connection) -> None:
     """Serve the API in this process, and answer each message with the files since the one before."""
-    from redsched.api.worker import serve
-    from redsched.server.registry import WorkerRegistry
+    from redsched.api.app import create_app
+    from redsched.serve.registry import WorkerRegistry
+    from redsched.serve.worker import serve
 
     tracer = Tracer()
 
@@ -98,7 +99,7 @@ def worker(listener: socket.socket, pipe: Connection) -> None:
     registry = WorkerRegistry()
     with TemporaryDirectory() as metrics:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
-        if serve(registry, listener):
+        if serve(create_app, registry, listener):
             raise SystemExit(registry.failure())
 
 

@@ -23,7 +23,7 @@ import uvloop
 from benchmarks.rest import Connection
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 

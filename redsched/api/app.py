@@ -10,19 +10,17 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+import redsched.scheduler.preload  # noqa: F401 - workers are forks of the process that imports this module
 from redsched.api import openapi, operations, problems
 from redsched.api.access.changes import ClaimProjects
 from redsched.api.access.gate import Gate
 from redsched.api.access.in_progress import InProgress
 from redsched.api.access.refused_agents import RefusedAgents
 from redsched.api.access_log import AccessLog
-from redsched.api.browsers import Browsers, TrustedHosts
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
-from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
-from redsched.api.request_ids import RequestIds
 from redsched.api.routes import (
     agents,
     changes,
@@ -41,7 +39,10 @@ from redsched.api.routes import (
 from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
-from redsched.server.registry import WorkerRegistry
+from redsched.serve.browsers import Browsers, TrustedHosts
+from redsched.serve.plain_paths import PlainPaths
+from redsched.serve.registry import WorkerRegistry
+from redsched.serve.request_ids import RequestIds
 from redsched.settings import Settings
 
 HANDLERS = (selections, claims, hosts, declared, quotas, plans, events, service)

@@ -21,7 +21,6 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
     generate_latest,
-    values,
 )
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -40,14 +39,6 @@ MAX_REASONS = 100
 """The most reasons of refusals that a worker tells apart."""
 OTHER = "other"
 """The reason of the refusals beyond these."""
-
-
-def share() -> None:
-    """Keep the metrics that this process creates from now on in files, which the other workers read.
-
-    prometheus-client chooses between memory and files when it is imported, which is before a worker is forked.
-    """
-    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
 
 
 class Metrics:

@@ -22,17 +22,7 @@ from typing_extensions import TypeAliasType
 from redsched import requests
 from redsched.api import examples
 from redsched.api.access.scopes import SCOPES
-from redsched.api.problems import (
-    MEDIA_TYPE,
-    BadHttp,
-    BodyTooLarge,
-    HeadersTooLarge,
-    InternalError,
-    RequestTimeout,
-    TooManyRequests,
-    UnsupportedMediaType,
-    all_errors,
-)
+from redsched.api.problems import BodyTooLarge, InternalError, TooManyRequests, all_errors
 from redsched.errors import (
     Facts,
     Forbidden,
@@ -56,6 +46,7 @@ from redsched.model.records.service import Health, Ready
 from redsched.operations.table import BY_ROUTE
 from redsched.requests import declared, plans, queries, reports, verbs
 from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
+from redsched.serve.problems import MEDIA_TYPE, BadHttp, HeadersTooLarge, RequestTimeout, UnsupportedMediaType
 from redsched.store.agent_calls import CALLS, AgentApi
 
 REF = "#/components/schemas/{model}"

@@ -1,29 +1,27 @@
-"""Every error as an RFC 9457 problem: `type`, `title`, `status`, `detail` and facts. All 4xx and 5xx are problems.
+"""Every error of a route as a problem (redsched/serve/problems.py): all 4xx and 5xx are.
 
-Errors that exist only in HTTP (a body too large, an unknown method) are defined here, below those of `redsched.errors`.
+Errors that exist only in the API (a body too large, an unknown method) are defined here, below those of
+`redsched.errors`.
 """
 
 import sys
-from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redsched import errors, logs, origin
+from redsched import errors, logs
 from redsched.api.access.callers import caller_of
 from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
-from redsched.errors import Forbidden, InvalidRequest, PreconditionFailed, RedschedError, Unavailable
-from redsched.model.records.problems import members
+from redsched.errors import Forbidden, InvalidRequest, RedschedError, Unavailable
 from redsched.requests.parsing import invalid, shown_text
-
-MEDIA_TYPE = "application/problem+json"
+from redsched.serve import problems as served
+from redsched.serve.problems import problem
 
 log = logs.get_logger(__name__)
 
@@ -32,12 +30,6 @@ class BodyTooLarge(RedschedError):
     """The body is larger than the setting max_body_bytes."""
 
     problem, title, status = "body-too-large", "The body is too large", 413
-
-
-class UnsupportedMediaType(RedschedError):
-    """The request's content type is not JSON."""
-
-    problem, title, status = "unsupported-media-type", "The body is not declared as JSON", 415
 
 
 class MethodNotAllowed(RedschedError):
@@ -50,30 +42,6 @@ class NoRoute(RedschedError):
     """No route has this path."""
 
     problem, title, status = "not-found", "Not found", 404
-
-
-class BadHttp(RedschedError):
-    """What was sent is not HTTP, or uses a part of it that is not supported."""
-
-    problem, title, status = "bad-http", "The request is not valid HTTP", 400
-
-
-class HeadersTooLarge(RedschedError):
-    """The request line, the headers or the trailers are too large."""
-
-    problem, title, status = "headers-too-large", "The headers are too large", 431
-
-
-class RequestTimeout(RedschedError):
-    """The client sent a request too slowly."""
-
-    problem, title, status = "request-timeout", "The request came too slowly", 408
-
-
-class TooManyConnections(Unavailable):
-    """All connections of the process are in use."""
-
-    problem, title = "too-many-connections", "Too many connections"
 
 
 class TooManyRequests(Unavailable):
@@ -96,22 +64,8 @@ class InternalError(RedschedError):
 
 def all_errors() -> list[type[RedschedError]]:
     """Return the classes of all errors that the API can return."""
-    classes = [one for module in (errors, sys.modules[__name__]) for one in vars(module).values()]
+    classes = [one for module in (errors, served, sys.modules[__name__]) for one in vars(module).values()]
     return [one for one in classes if isinstance(one, type) and issubclass(one, RedschedError)]
-
-
-def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the response for `error`."""
-    if error.public != error.detail:
-        log.warning("request_failed", problem=error.problem, detail=error.detail)
-    all_headers = dict(headers or {})
-    if isinstance(error, Unavailable):
-        all_headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, PreconditionFailed) and error.facts.tag:
-        all_headers["ETag"] = f'"{error.facts.tag}"'
-    request_id = origin.current().request_id
-    body = {**members(error), "request_id": request_id} if request_id else members(error)
-    return Response(to_json(body), error.status, all_headers, MEDIA_TYPE)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
 """Readiness of the workers of one API: each checks itself, and any of them can answer for all.
 
-They share their state through `redsched.server.registry`.
+They share their state through `redsched.serve.registry`.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from redsched.errors import Unavailable
 from redsched.scheduler.results import Readiness, Stats
-from redsched.server.registry import WorkerRegistry
+from redsched.serve.registry import WorkerRegistry
 
 LOOK_EVERY_S = 1.0
 

@@ -13,11 +13,12 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
 from redsched.api.access.redact import BODY
-from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
+from redsched.api.problems import BodyTooLarge
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.requests.parsing import Model, parse, refuse_duplicate_keys
 from redsched.requests.reports import check_report_size
+from redsched.serve.problems import UnsupportedMediaType
 
 
 async def read(request: Request, model: type[Model], name: str = "") -> Model:

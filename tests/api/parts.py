@@ -10,7 +10,7 @@ import redis
 from fastapi import FastAPI
 
 from redsched.api.app import create_app
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 from tests.support.waiting import patience_s
 

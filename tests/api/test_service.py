@@ -29,10 +29,10 @@ from redsched.api.readiness import ReadinessMonitor
 from redsched.cache.fleet import FleetUsage
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler.results import Effort, Fenced, Finding, Readiness, Stats
-from redsched.server import processes
-from redsched.server.processes import ChildProcess
-from redsched.server.registry import WorkerRegistry
-from redsched.server.supervisor import Workers
+from redsched.serve import processes
+from redsched.serve.processes import ChildProcess
+from redsched.serve.registry import WorkerRegistry
+from redsched.serve.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import check_problem, client_of, put_host, select

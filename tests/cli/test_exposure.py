@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.server.exposure import check_exposure, is_loopback, parse_address, peers
-from redsched.server.supervisor import Workers
+from redsched.serve.exposure import check_exposure, is_loopback, parse_address, peers
+from redsched.serve.supervisor import Workers
 from redsched.settings import Settings
 from tests.cli.parts import COMMAND, ask, run, running, up
 from tests.support.certificates import Authority
@@ -54,14 +54,14 @@ def test_a_name_is_loopback_if_all_its_addresses_are(
     monkeypatch: pytest.MonkeyPatch, addresses: list[str], expected: bool
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in addresses]
-    monkeypatch.setattr("redsched.server.exposure.socket.getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr("redsched.serve.exposure.socket.getaddrinfo", lambda *_, **__: found)
     assert is_loopback("db1") is expected
 
 
 def test_a_name_that_changes_between_check_and_bind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The address that the socket has is checked, not only the name."""
     answers = iter([True, False])
-    monkeypatch.setattr("redsched.server.exposure.is_loopback", lambda _: next(answers))
+    monkeypatch.setattr("redsched.serve.exposure.is_loopback", lambda _: next(answers))
     with pytest.raises(InvalidRequest, match="REDSCHED_AUTH"):
         Workers("127.0.0.1", 0, 1)
 

@@ -15,7 +15,6 @@ from redsched.api.access.agents import own_host
 from redsched.api.access.callers import CALLER, STRANGER
 from redsched.api.access.policies import RoutePolicies
 from redsched.api.access.refused_agents import RefusedAgents
-from redsched.api.problems import problem
 from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller
@@ -24,6 +23,7 @@ from redsched.errors import Forbidden, RedschedError, Unauthenticated
 from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
 from redsched.origin import Origin
+from redsched.serve.problems import problem
 
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 

@@ -10,9 +10,10 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redsched.api.access.callers import CALLER
-from redsched.api.problems import TooManyRequests, problem
+from redsched.api.problems import TooManyRequests
 from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.model.records.problems import UnavailableFacts
+from redsched.serve.problems import problem
 
 REQUESTS, WAITING, STREAMS = "requests", "waiting", "streams"
 STREAM_PATH = "/v1/changes"

@@ -17,9 +17,9 @@ from redsched.auth.authenticator import Authenticator
 from redsched.cli.main import run
 from redsched.cli.verbs.store import check_answers, declare
 from redsched.errors import InvalidRequest, StoreUnavailable
-from redsched.server import processes
-from redsched.server.processes import ChildProcess
-from redsched.server.supervisor import Workers
+from redsched.serve import processes
+from redsched.serve.processes import ChildProcess
+from redsched.serve.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 

@@ -17,7 +17,7 @@ from redsched.cli.exposure import (
 from redsched.cli.fleet import settings_for, store_url
 from redsched.cli.options import Url
 from redsched.cli.running import until_ended
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 
 LOOK_EVERY_S = 0.2
 

@@ -12,7 +12,7 @@ import pytest
 
 from redsched.errors import Forbidden, OtherAgent, OutcomeUnknown, Unauthenticated
 from redsched.model import ClaimStatus, HostReport, Inventory
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.store import Store
 from tests.agent.conftest import HOSTS, SHORT_LIVED, World, api_settings

@@ -15,7 +15,7 @@ import httpx
 
 from redsched.api.access.changes import ClaimProjects
 from redsched.model.records.changes import Change
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from tests.api.access.parts import WEB, Callers, bearer, put_host, settings_of, token_file
 from tests.api.parts import declare_new
 from tests.support.waiting import patience_s, wait_until

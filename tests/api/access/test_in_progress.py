@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 from redsched.api.access.callers import CALLER
 from redsched.api.access.in_progress import InProgress
 from redsched.api.disconnect import unless_gone
-from redsched.api.problems import problem
 from redsched.auth.caller import UNRESTRICTED, Caller, Limits
 from redsched.errors import RedschedError
 from redsched.model.role import Role
+from redsched.serve.problems import problem
 from tests.api.parts import check_problem
 from tests.support.waiting import wait_until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redsched.server.supervisor import Workers
+from redsched.serve.supervisor import Workers
 from tests.api.access.parts import token_file
 from tests.auth.parts import token
 from tests.support.waiting import patience_s

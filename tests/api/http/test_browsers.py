@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from redsched.api.browsers import MAX_KNOWN, Browsers, TrustedHosts
-from redsched.server.registry import WorkerRegistry
+from redsched.serve.browsers import MAX_KNOWN, Browsers, TrustedHosts
+from redsched.serve.registry import WorkerRegistry
 from redsched.settings import Settings
 from tests.api.parts import NEED, app_of, check_problem, client_of, held
 

@@ -7,7 +7,7 @@ all modules to import in advance are listed here.
 import multiprocessing
 
 from redsched.cli.commands import entries
-from redsched.server.supervisor import WORKER
+from redsched.serve.supervisor import APPLICATION
 
 JOBS = (
     "tests.support.processes.constraint_racers",
@@ -20,4 +20,5 @@ JOBS = (
 
 FORKS = multiprocessing.get_context("forkserver")
 COMMANDS = sorted({entry.module for entry in entries().values()})
-FORKS.set_forkserver_preload(["redsched.cli", *COMMANDS, WORKER, "pytest", *JOBS, "tests.support.processes.preloaded"])
+MODULES = [*COMMANDS, APPLICATION, "redsched.serve.worker", *JOBS]
+FORKS.set_forkserver_preload(["redsched.cli", *MODULES, "pytest", "tests.support.processes.preloaded"])

@@ -11,13 +11,13 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from redsched.aio import end
-from redsched.api import worker
 from redsched.api.app import create_app
 from redsched.auth.access_token import new_token
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.auth.watched_file import WatchedTokenFile
-from redsched.server.registry import WorkerRegistry
+from redsched.serve import worker
+from redsched.serve.registry import WorkerRegistry
 from redsched.settings import Settings
 from tests.auth.parts import document, entry, write
 

@@ -39,7 +39,7 @@ def test_every_call_of_agents_is_documented_and_no_other() -> None:
 
 def problems(error: type[RedschedError] = RedschedError) -> Iterator[str]:
     """Yield the problem types of all errors, including those of HTTP alone."""
-    if error.__module__ in {"redsched.errors", "redsched.api.problems"}:
+    if error.__module__ in {"redsched.errors", "redsched.serve.problems", "redsched.api.problems"}:
         yield f"/problems/{error.problem}"
     for one in error.__subclasses__():
         yield from problems(one)

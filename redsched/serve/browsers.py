@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from redsched.api.problems import UnsupportedMediaType, problem
 from redsched.errors import Forbidden, RedschedError
 from redsched.requests.parsing import shown_text
+from redsched.serve.problems import UnsupportedMediaType, problem
 from redsched.settings import Settings
 
 LOCALHOST = "localhost"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from redsched.api.http_connection import BEYOND, ConnectionLimits
 from redsched.errors import InvalidRequest
-from redsched.server.tls import TlsContexts, TlsFiles
+from redsched.serve.http_connection import BEYOND, ConnectionLimits
+from redsched.serve.tls import TlsContexts, TlsFiles
 from redsched.settings import Settings
-from tests.api.http.test_connection_limits import GET, PATIENT, PROMPT, exchange, of_problem, served
+from tests.serve.test_connection_limits import GET, PATIENT, PROMPT, exchange, of_problem, served
 from tests.support.certificates import Authority, Pair
 from tests.support.waiting import patience_s, wait_until
 

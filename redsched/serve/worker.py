@@ -1,4 +1,4 @@
-"""One worker process of the API, forked by redsched/server/supervisor.py.
+"""One worker process of an application, forked by redsched/serve/supervisor.py.
 
 Settings come from the environment. A worker records an error that keeps it from starting in its registry, for the
 parent, which reports it once for all workers.
@@ -9,26 +9,26 @@ import contextlib
 import resource
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import uvicorn
 import uvloop
 from fastapi import FastAPI
+from prometheus_client import values
 
-import redsched.scheduler.preload  # noqa: F401 - workers are forks of the process that imports this module
 from redsched import aio, logs, pacing, tracing
-from redsched.api import metrics
-from redsched.api.app import create_app
-from redsched.api.http_connection import BEYOND, ConnectionLimits, HttpConnection
-from redsched.api.tls_handshake import TlsListener
 from redsched.errors import RedschedError
-from redsched.server.exposure import peers
-from redsched.server.registry import WorkerRegistry
-from redsched.server.supervisor import BACKLOG
-from redsched.server.tls import TlsContexts, TlsFiles
+from redsched.serve import BACKLOG
+from redsched.serve.exposure import peers
+from redsched.serve.http_connection import BEYOND, ConnectionLimits, HttpConnection
+from redsched.serve.registry import WorkerRegistry
+from redsched.serve.tls import TlsContexts, TlsFiles
+from redsched.serve.tls_handshake import TlsListener
 from redsched.settings import Settings, load
+
+CreateApp = Callable[[Settings, WorkerRegistry], FastAPI]
 
 GRACE_S = 5
 READER_S = 30.0
@@ -96,7 +96,7 @@ class _Server(LimitedServer):
         yield
 
 
-async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.socket) -> None:
+async def _serve(create_app: CreateApp, settings: Settings, registry: WorkerRegistry, listener: socket.socket) -> None:
     files = TlsFiles.of(settings)
     tls = None if files is None else TlsContexts(files)
     app = create_app(settings, registry)
@@ -142,15 +142,23 @@ def _config(app: FastAPI, limits: ConnectionLimits) -> uvicorn.Config:
     )
 
 
-def serve(registry: WorkerRegistry, listener: socket.socket) -> int:
-    """Serve until SIGTERM and return the exit code."""
-    metrics.share()
+def share_metrics() -> None:
+    """Keep the metrics that this process creates from now on in files, which the other workers read.
+
+    prometheus-client chooses between memory and files when it is imported, which is before a worker is forked.
+    """
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
+
+
+def serve(create_app: CreateApp, registry: WorkerRegistry, listener: socket.socket) -> int:
+    """Serve an application until SIGTERM and return the exit code."""
+    share_metrics()
     try:
         settings = load()
         logs.configure(settings.log_level, settings.log_format == "json")
         if settings.tracing:
             tracing.start("redsched-api")  # in the worker: its thread would not survive the fork
-        uvloop.run(_serve(settings, registry, listener))
+        uvloop.run(_serve(create_app, settings, registry, listener))
     except RedschedError as error:
         registry.fail(error)
         return error.exit_code

@@ -7,7 +7,7 @@ same bytes, a client can slip a request past the proxy's rules.
 import re
 from collections.abc import Iterable
 
-from redsched.api.problems import BadHttp
+from redsched.serve.problems import BadHttp
 
 _VERSIONS = ("1.0", "1.1")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")

@@ -8,9 +8,9 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from redsched.api.problems import problem
 from redsched.errors import InvalidRequest
 from redsched.requests.parsing import shown_text
+from redsched.serve.problems import problem
 
 _REFUSED = re.compile(rb"%(?:2f|5c|[01][0-9a-f]|7f)", re.IGNORECASE)
 

@@ -18,8 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from redsched.api import http_connection
-from redsched.api.http_connection import (
+from redsched.api.request_body import read_bytes
+from redsched.errors import RedschedError
+from redsched.serve import http_connection
+from redsched.serve.exposure import Peers
+from redsched.serve.http_connection import (
     BEYOND,
     MAX_HEAD_BYTES,
     MAX_PIPELINED,
@@ -28,12 +31,9 @@ from redsched.api.http_connection import (
     _Phase,
     close_idlest,
 )
-from redsched.api.problems import problem
-from redsched.api.request_body import read_bytes
-from redsched.api.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
-from redsched.errors import RedschedError
-from redsched.server.exposure import Peers
-from redsched.server.tls import TlsContexts
+from redsched.serve.problems import problem
+from redsched.serve.tls import TlsContexts
+from redsched.serve.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
 from redsched.settings import Settings
 from tests.support.waiting import patience_s, wait_until
 
@@ -439,9 +439,9 @@ async def test_an_aborted_body_leaves_no_traceback(caplog: pytest.LogCaptureFixt
 def test_a_process_takes_no_more_connections_than_it_may_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """It raises its limit of open files as far as it may."""
     now = (300, 300)
-    monkeypatch.setattr("redsched.api.worker.resource.getrlimit", lambda _: now)
+    monkeypatch.setattr("redsched.serve.worker.resource.getrlimit", lambda _: now)
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr("redsched.api.worker.resource.setrlimit", lambda _, limits: asked.append(limits))
+    monkeypatch.setattr("redsched.serve.worker.resource.setrlimit", lambda _, limits: asked.append(limits))
     assert connection_limits(Settings(redis_url="redis://a")).connections == 300 - SPARE_FILES
     now = (300, 100_000)
     assert connection_limits(Settings(redis_url="redis://a")).connections == 1000

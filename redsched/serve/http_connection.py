@@ -16,12 +16,12 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from redsched import aio, origin
-from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
-from redsched.api.request_head import head_without_offer, problem_of_head
-from redsched.api.request_ids import new_request_id
 from redsched.errors import Forbidden, RedschedError
 from redsched.origin import Origin
-from redsched.server.exposure import Peers
+from redsched.serve.exposure import Peers
+from redsched.serve.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
+from redsched.serve.request_head import head_without_offer, problem_of_head
+from redsched.serve.request_ids import new_request_id
 
 MAX_HEAD_BYTES = 32_768
 """The largest request line with all headers, and the largest trailers with chunk extensions."""

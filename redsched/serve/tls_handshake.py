@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from redsched import aio, logs
-from redsched.api.http_connection import BEYOND, ConnectionLimits, HttpConnection, close_idlest
-from redsched.server.supervisor import BACKLOG
-from redsched.server.tls import TlsContexts
+from redsched.serve import BACKLOG
+from redsched.serve.http_connection import BEYOND, ConnectionLimits, HttpConnection, close_idlest
+from redsched.serve.tls import TlsContexts
 
 SHUTDOWN_S = 5.0
 """How long a client may take to end TLS in turn."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.http.test_connection_limits import GET, PATIENT, exchange, of_problem, served
+from tests.serve.test_connection_limits import GET, PATIENT, exchange, of_problem, served
 
 POST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
 CHUNKS = b"5\r\nhello\r\n0\r\n\r\n"

@@ -3,7 +3,7 @@
 Each worker has its own listening socket on the same port (SO_REUSEPORT), so that the kernel spreads connections over
 them evenly. The parent holds the sockets: a connection made while a worker restarts waits and is not refused.
 
-The parent imports the workers' code before it forks them, by name: it is above this package.
+The parent imports the application before it forks the workers, by name: it is above this package.
 """
 
 import importlib
@@ -19,17 +19,17 @@ from typing import Self
 
 from redsched import logs
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
-from redsched.server import processes
-from redsched.server.exposure import check_exposure
-from redsched.server.processes import ChildProcess
-from redsched.server.registry import WorkerRegistry
-from redsched.server.tls import TlsFiles
+from redsched.serve import BACKLOG, processes
+from redsched.serve.exposure import check_exposure
+from redsched.serve.processes import ChildProcess
+from redsched.serve.registry import WorkerRegistry
+from redsched.serve.tls import TlsFiles
 from redsched.settings import Settings
 
-WORKER = "redsched.api.worker"
+APPLICATION = "redsched.api.app"
+"""The module of `create_app`. It imports all that its workers use, since these are forks."""
 START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
-BACKLOG = 2048
 
 log = logs.get_logger(__name__)
 
@@ -137,13 +137,17 @@ class Workers:
 
     def _launch(self, number: int, started: Callable[[ChildProcess], None]) -> None:
         registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts, self.host)
-        serve = importlib.import_module(WORKER).serve
-        processes.start(f"redsched-api{number}", partial(self._serve, serve, registry), self._environment, started)
+        # Here, because `redsched api --help` imports this module, and is installed without the extra too.
+        from redsched.serve import worker
 
-    def _serve(self, serve: Callable[[WorkerRegistry, socket.socket], int], registry: WorkerRegistry) -> int:
-        listener = self._sockets[registry.number]
-        self.close_sockets(but=listener)
-        return serve(registry, listener)
+        create_app = importlib.import_module(APPLICATION).create_app
+        listener = self._sockets[number]
+
+        def serve() -> int:
+            self.close_sockets(but=listener)
+            return worker.serve(create_app, registry, listener)
+
+        processes.start(f"redsched-api{number}", serve, self._environment, started)
 
     def _raise_failure(self, registry: WorkerRegistry) -> None:
         ended = [one for one in self._processes if one.exit_code is not None]

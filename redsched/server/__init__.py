@@ -1,1 +1,0 @@
-"""The processes of one API: the supervisor that starts the workers, and the registry that they share."""

@@ -1,8 +1,11 @@
 """How long decisions may take: on the event loop of a process that serves others, and where nobody else waits."""
 
+from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from redsched import aio
 from redsched.errors import TooHard
 from redsched.model import Request
 from redsched.model.records.problems import TooHardFacts
@@ -19,6 +22,10 @@ CHECK_S = 0.02
 """How long the check of a request that waits may take. Beyond that it counts as hard."""
 AT_ONCE_S = 0.1
 """How long a decision in the background may hold it: it is made again later."""
+HARD_FOR_S = 60.0
+"""How long a shape of requests counts as hard."""
+MAX_HARD = 1000
+"""The most hard shapes that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,31 @@ class DecisionLimits:
     def of_explanation(self, at_once: bool = False) -> "WorkLimit":
         """Return the limit for explaining a refusal: in steps, or `at_once`, while no other task runs."""
         return _limit(STRETCH_S, STRETCH_S if at_once else TOTAL_S)
+
+
+class HardShapes:
+    """The shapes of requests that took too long to decide on the event loop: the next request of one would be hard too.
+
+    They are remembered for HARD_FOR_S.
+    """
+
+    def __init__(self) -> None:
+        self._until_s: OrderedDict[Hashable, float] = OrderedDict()
+        """Until when a shape counts as hard, in the order in which they were found to be."""
+
+    def __contains__(self, request: Request) -> bool:
+        return bool(self._until_s) and self._until_s.get(_shape(request), 0.0) > aio.now_s()
+
+    def add(self, request: Request) -> None:
+        """Remember the shape of a request as hard."""
+        self._until_s.pop(_shape(request), None)
+        self._until_s[_shape(request)] = aio.now_s() + HARD_FOR_S
+        if len(self._until_s) > MAX_HARD:
+            self._until_s.popitem(last=False)
+
+
+def _shape(request: Request) -> Hashable:
+    return request.digest() if request.members else (request.shape_key(), request.count, request.mode)
 
 
 def background_limit() -> "WorkLimit":

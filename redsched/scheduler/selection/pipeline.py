@@ -28,17 +28,18 @@ from redsched.model.records.selections import Selections
 from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.claims.by_id import new_claim_id
-from redsched.scheduler.decide_apart.limits import DecisionLimits, too_hard
+from redsched.scheduler.decide_apart.jobs import decided_apart
+from redsched.scheduler.decide_apart.limits import DecisionLimits, HardShapes, too_hard
+from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.results import ClaimCost
 from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
-from redsched.scheduler.selection.hard_requests import HardRequests
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
-from redsched.scheduler.selection.refusal import PendingRefusal, refusal
+from redsched.scheduler.selection.refusal import FoundRefusal, PendingRefusal, refusal
 from redsched.scheduler.selection.routing import CellRouter
 from redsched.store.codec.outcomes import Outcome
 
@@ -54,9 +55,10 @@ class SelectionPipeline:
         self._quotas = quotas
         self._joint_calls = JointCalls(quotas)
         self._rng = Random()
-        self._router = CellRouter(cells, self._rng)
+        self._router = CellRouter(cells, self._rng) if len(cells) > 1 else None
+        """None: with a single cell there is nothing to find and nothing to bind."""
         self._limits = limits
-        self._hard = HardRequests(limits)
+        self._hard = HardShapes()
         self._turns, self._explaining = TurnQueue(), asyncio.Lock()
         self._running = 0
 
@@ -88,7 +90,7 @@ class SelectionPipeline:
     async def _run_stages(self, attempt: SchedulingAttempt) -> Step:
         """Take a request through all stages once."""
         await self._resolve(attempt)
-        cells = await self._router.route_to_cell(attempt)
+        cells = await self._router.route_to_cell(attempt) if self._router else list(self._cells)
         with tracing.span("redsched.decide"):
             proposal = await self._decide(attempt, cells)
         if not attempt.request.claim:
@@ -106,7 +108,8 @@ class SelectionPipeline:
     async def _resolve(self, attempt: SchedulingAttempt) -> None:
         """Look up the claims, groups and aggregates that the request names. Raises NotFound, Settling, NoValidHost."""
         if not attempt.is_resolved:
-            await self._router.find_home(attempt)
+            if self._router:
+                await self._router.find_home(attempt)
             attempt.resolved = await with_hints(attempt.request, self._cells)
             attempt.is_resolved = True
         if undeclared(attempt.resolved, self._cells):
@@ -116,14 +119,44 @@ class SelectionPipeline:
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         """Return the best proposal of these cells. Raises TooMuchWork, or TooHard if a planner decides."""
-        if not self._hard.is_known(attempt):
+        planner = self._limits.planner
+        if planner is None:
+            return await self._best_proposal(attempt, cells)
+        if not self._is_hard(attempt):
             try:
                 return await self._best_proposal(attempt, cells)
             except TooMuchWork:
-                if self._limits.planner is None:
-                    raise
-                self._hard.note(attempt)
-        return await self._hard.propose(attempt, cells)
+                self._note_hard(attempt)
+        return await self._best_planned(planner, attempt, cells)
+
+    def _is_hard(self, attempt: SchedulingAttempt) -> bool:
+        attempt.is_hard = attempt.is_hard or attempt.resolved in self._hard
+        return attempt.is_hard
+
+    def _note_hard(self, attempt: SchedulingAttempt) -> None:
+        attempt.is_hard = True
+        self._hard.add(attempt.resolved)
+
+    async def _best_planned(self, planner: Planner, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
+        """Return the planner's proposal for the first of these cells that has all places, else the best one.
+
+        It is claimed like any other proposal. A refusal is the planner's too, on columns at the head of the feed.
+        Raises TooHard, PlannerBusy, Unavailable.
+        """
+        planned: list[Proposal] = []
+        for cell in cells:
+            planned.append(await self._planned(planner, attempt, cell))
+            if not _lacks_places(attempt, planned[-1]):
+                break
+        return max(planned, key=lambda one: one.rank)
+
+    async def _planned(self, planner: Planner, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
+        found = await decided_apart(planner, cell, attempt.resolved, attempt.reservation)
+        attempt.catch_up = True
+        attempt.refusals.pop(cell.name, None)
+        if found.explanation is not None:
+            attempt.refusals[cell.name] = FoundRefusal(found.explanation, found.settled)
+        return Proposal(cell, found.decision, found.epoch, found.seq)
 
     async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         """Return the best proposal, on columns at the head of the feed if it lacks places otherwise."""
@@ -186,12 +219,12 @@ class SelectionPipeline:
         Raises NoValidHost, Settling.
         """
         request, has_places = attempt.request, bool(proposal.decision.places)
-        if not has_places and await self._router.leave_full_cell(attempt):
+        if not has_places and self._router and await self._router.leave_full_cell(attempt):
             return Retry()
         # A caller's own ids may have an outcome even if nothing fits, which only the script can tell.
         if not has_places and not request.claim_ids:
             raise await self._refusal(attempt)
-        if not await self._router.bind(attempt, proposal):
+        if self._router and not await self._router.bind(attempt, proposal):
             return Retry()
         if request.mode == "incremental" and (known := await existing_outcome(attempt, self._cells)):
             return Done(known)
@@ -257,10 +290,10 @@ class SelectionPipeline:
             with self._limits.of_check().working(), self._usable(attempt, cell):
                 if not gains.may_matter():
                     return False
-                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
+                if not self._is_hard(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
                     return False
         except TooMuchWork:
-            self._hard.note(attempt)
+            self._note_hard(attempt)
         del attempt.gains[cell.name]  # until the attempt has been made, it may fit
         return True
 

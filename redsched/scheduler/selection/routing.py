@@ -1,7 +1,4 @@
-"""Route a request to a cell: the one to which its ids are bound or its server group is pinned, else the best one.
-
-With a single cell there is nothing to find and nothing to bind.
-"""
+"""Route a request to one of several cells: that of its ids or of its server group, else the best one."""
 
 import asyncio
 from collections.abc import Iterator
@@ -32,13 +29,10 @@ class CellRouter:
 
     async def find_home(self, attempt: SchedulingAttempt) -> None:
         """Find the cell to which the caller's own ids are bound. Raises Settling."""
-        if len(self._all) > 1:
-            attempt.home = await self._ids.home(attempt.request)
+        attempt.home = await self._ids.home(attempt.request)
 
     async def route_to_cell(self, attempt: SchedulingAttempt) -> list[Cell]:
         """Return the cells that may take the request. Raises NoValidHost for groups pinned to different cells."""
-        if len(self._all) == 1:
-            return self._all
         attempt.pinned = await self._groups.home(attempt.request)
         only = attempt.home or attempt.pinned
         return self._all if only is None else [only]
@@ -48,8 +42,6 @@ class CellRouter:
 
         Raises Settling.
         """
-        if len(self._all) == 1:
-            return True
         bound = await self._ids.bind(attempt.request, proposal.cell)
         if bound is not proposal.cell:
             attempt.home = bound

@@ -7,8 +7,8 @@ until_active.confirmed          undone when a host does not confirm
       within select_timeout_s
         pipeline.run            resolve > route_to_cell > decide > bind > claim > interpret
 
-Read a request from here to its claim in pipeline.py; routing.py finds its cell if there are several, and claim_call.py
-builds the call of the script.
+Read a request from here to its claim in pipeline.py; claim_call.py builds the call of the script, and attempt.py has
+what is known of the request meanwhile. With several cells, routing.py finds its cell.
 """
 
 from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.replies import ClaimReply
 
 SHAPES = ((1, 2048), (2, 8192), (4, 16_384), (8, 32_768))
 """VCPU and MEMORY_MB of the requests, of which each next one is drawn."""
@@ -91,7 +91,7 @@ def _count_passed_over(scheduler: Scheduler, counts: Counts) -> None:
     [cell] = scheduler.cells
     apply = cell.updater.apply_reply
 
-    def counted(answer: ClaimAnswer) -> None:
+    def counted(answer: ClaimReply) -> None:
         if answer.outcome is Outcome.OK:
             counts.passed_over += sum(one.candidate or 0 for one in answer.placed)
         else:

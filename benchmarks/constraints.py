@@ -31,7 +31,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.decider import Decider
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 AGREED = 20
 """Decisions that both make one after the other before a measurement."""

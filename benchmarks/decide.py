@@ -30,7 +30,7 @@ from redsched.decide.decider import Decider
 from redsched.model import Request
 from redsched.scheduler.selection.refusal import MAX_TESTS
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 EPOCH = "1-a"
 AMOUNTS = {"VCPU": 2, "MEMORY_MB": 4096}

@@ -20,7 +20,7 @@ from redsched.pacing import freeze_existing_objects
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.codec.keys import Keys
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 from redsched.store.embedded.server import PrivateServer
 
 TIMEOUT_S = 120.0

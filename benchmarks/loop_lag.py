@@ -44,7 +44,7 @@ from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import request_name
-from redsched.store.codec.results import ClaimCall, JournaledClaim, Member
+from redsched.store.codec.replies import ClaimCall, JournaledClaim, Member
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 

@@ -41,7 +41,7 @@ from redsched.offline.trace import EMPTY_HEAD, TRACE_FORMAT
 from redsched.operate.backup.archive import Archive, archive_lines
 from redsched.settings import Settings
 from redsched.store.codec.fields import attribute_fields, host_fields
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 from redsched.store.commands.workload import STEP
 
 EPOCH = "1-a"

@@ -16,7 +16,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.claim_fields import carried_by
-from redsched.store.codec.results import ClaimCall, Clock, Member
+from redsched.store.codec.replies import ClaimCall, Clock, Member
 from redsched.store.codec.wire import Reply
 from redsched.store.embedded.server import PrivateServer
 

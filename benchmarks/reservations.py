@@ -90,7 +90,7 @@ class ReservingFleet(Fleet):
         found = [self._wait_for(one, host) for host in dict.fromkeys([*hosts, *([one.host] if one.host else [])])]
         waits = [wait for wait in found if wait is not None]
         most = len(self.columns) * Settings().reserved_hosts_percent // 100
-        if not waits or (not one.host and len(self.columns.kept) >= most):
+        if not waits or (not one.host and len(self.columns.reserved) >= most):
             return
         best = min(waits, key=lambda wait: wait.rank(wait.host == one.host))
         if best.host != one.host:
@@ -105,7 +105,7 @@ class ReservingFleet(Fleet):
             assert row is not None
             if (
                 new is not None
-                and self.columns.kept.get(row) is None
+                and self.columns.reserved.get(row) is None
                 and (now is None or new.unlimited < now.unlimited - 1)
             ):
                 before = one.host
@@ -133,7 +133,7 @@ class ReservingFleet(Fleet):
 
     def _drop(self, one: _Waiting) -> None:
         row = self.columns.row(one.host)
-        kept = self.columns.kept.get(row) if row is not None else None
+        kept = self.columns.reserved.get(row) if row is not None else None
         if kept is not None:
             self._set(one.host, {"reservation": "", **{f"kept.{slot}": "" for slot in kept.amounts}})
         one.host = ""
@@ -145,14 +145,14 @@ class ReservingFleet(Fleet):
 
     def placed_again(self, one: _Waiting) -> Candidate | None:
         """Try to place a task that waits."""
-        with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
+        with self.columns.without_reserved(list(self.columns.reserved.of(str(one.number)))):
             return self.place([one.task])[0]
 
     def may_take(self, host: str, one: _Waiting) -> bool:
         """Return whether a host has enough CPU, memory and GPUs left for a task, to save most of the decisions."""
         row = self.columns.row(host)
         assert row is not None
-        own = self.columns.kept.get(row) if one.host == host else None
+        own = self.columns.reserved.get(row) if one.host == host else None
         kept: Mapping[str, int] = own.amounts if own is not None else {}
 
         def free(slots: Sequence[str]) -> list[int]:

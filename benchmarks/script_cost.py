@@ -26,7 +26,7 @@ from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.client.scripts import load_all
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 from redsched.store.embedded.server import PrivateServer, pick_server
 
 BATCH, MEMBERS = 32, 32

@@ -42,7 +42,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 

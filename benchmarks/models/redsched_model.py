@@ -18,7 +18,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome as ScriptOutcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 
 
 def settings(setup: Setup) -> Settings:
@@ -63,7 +63,7 @@ def count_passed_over(scheduler: Scheduler) -> dict[str, int]:
     claims = cell.store.claims
     place = claims.place
 
-    async def counting(call: ClaimCall) -> ClaimAnswer:
+    async def counting(call: ClaimCall) -> ClaimReply:
         answer = await place(call)
         for number, member in enumerate(call.members):
             is_full = answer.outcome is ScriptOutcome.FULL
@@ -75,7 +75,7 @@ def count_passed_over(scheduler: Scheduler) -> dict[str, int]:
     return counts
 
 
-def _candidate(answer: ClaimAnswer, number: int) -> int:
+def _candidate(answer: ClaimReply, number: int) -> int:
     return (answer.placed[number].candidate or 0) if answer.placed else 0
 
 

@@ -42,7 +42,7 @@ from redsched.store.agent_calls import (
     RestoreTextCall,
 )
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportAnswer
+from redsched.store.codec.replies import EndedPlacement, JournaledClaim, ReportReply
 
 BEATS_IN_LEASE = 3
 MAX_ATTESTS = 10
@@ -225,7 +225,7 @@ class Host:
         if warnings and (self._sent is None or warnings != warnings_of(self._sent.slots())):
             _log.warning("nothing of this can ever be claimed", host=self.name, inventories=", ".join(warnings))
 
-    async def _check_version(self, answer: ReportAnswer) -> None:
+    async def _check_version(self, answer: ReportReply) -> None:
         """Raise the epoch if the host's version decreased within it: the store has lost writes without noticing."""
         epoch, version = self._version
         if answer.epoch == epoch and answer.version < version:

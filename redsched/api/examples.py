@@ -304,7 +304,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AggregateView": AGGREGATE,
     "AggregatePage": {"aggregates": [AGGREGATE], "next": None},
     "Applied": {"moves": [{**MOVE, "problem": ""}]},
-    "AttestAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
+    "AttestReply": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkPage": {
         "results": [BULK],
         "next": "1~c1:1795251499598-651f2cc8:203~~h17:6f1c",
@@ -403,7 +403,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "drop": [],
         "warnings": ["MEMORY_MB: reserved 65536 is above total 32768"],
     },
-    "ReportAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "attested": True, "version": 42},
+    "ReportReply": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "attested": True, "version": 42},
     "Selections": {"selections": [SELECTION]},
     "ServerGroupView": SERVER_GROUP,
     "ServerGroupPage": {"server_groups": [SERVER_GROUP], "next": None},

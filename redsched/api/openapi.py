@@ -44,7 +44,7 @@ from redsched.model.records.pages import PageOf
 from redsched.model.records.problems import CommonFacts
 from redsched.model.records.service import Health, Ready
 from redsched.operations.table import BY_ROUTE
-from redsched.requests import declared, plans, queries, reports, verbs
+from redsched.requests import declared, filters, plans, reports, verbs
 from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
 from redsched.serve.problems import MEDIA_TYPE, BadHttp, HeadersTooLarge, RequestTimeout, UnsupportedMediaType
 from redsched.store.agent_calls import CALLS, AgentApi
@@ -190,7 +190,7 @@ problem_type: Callable[[Any], type[Problem]] = functools.cache(_problem_type)
 
 def request_models() -> list[type[Any]]:
     """Return what bodies and queries are read as, but for the dataclasses of `redsched.model`."""
-    found = [one for module in (declared, plans, queries, reports, verbs) for one in vars(module).values()]
+    found = [one for module in (declared, filters, plans, reports, verbs) for one in vars(module).values()]
     own = [one for one in found if isinstance(one, type) and one.__module__.startswith(f"{requests.__name__}.")]
     return list(dict.fromkeys(own))
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import NUMBERS, Columns
-from redsched.cache.kept import is_of_reservation
 from redsched.cache.pool_tree import is_structural, tree_after
+from redsched.cache.reserved import is_of_reservation
 from redsched.store.codec.wire import mapping_of
 
 T = TypeVar("T")

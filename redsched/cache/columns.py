@@ -19,8 +19,8 @@ from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
 from redsched.cache.derived import ALL_ROWS, Compute, Derived, Rows as RowIndex
 from redsched.cache.dirty import DirtyRows
-from redsched.cache.kept import ABOUT, Kept, KeptRows
 from redsched.cache.pool_tree import STRUCTURAL, PoolTree, pool_tree_of, tree_after
+from redsched.cache.reserved import ABOUT, Reservation, ReservedRows
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
 from redsched.model.hosts import ListedStatus
@@ -28,7 +28,7 @@ from redsched.model.one_of import OneOf, values_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.model.workload import EMPTY
 from redsched.store.codec.fields import WRITTEN_OFF
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 CHECKED_VALUES = 250_000
@@ -69,7 +69,7 @@ class Columns(Rows):
     (float64, 1 where absent); `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
     `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
     (TextColumn) has one text for each distinct tree of pools: see `layout`. `external` includes what hosts keep for
-    requests that wait for room; `kept` has that by row (see `without_kept`). `declared` holds what
+    requests that wait for room; `kept` has that by row (see `without_reserved`). `declared` holds what
     operators declared for the cell, and `workload` what requests have asked for. `dirty` records which rows changed.
     `tentative` is above 0 while some rows hold tentative places, which `dirty` does not record.
     """
@@ -79,7 +79,7 @@ class Columns(Rows):
         self.epoch = ""
         self.dirty = DirtyRows()
         self.tentative = 0
-        self.kept = KeptRows()
+        self.reserved = ReservedRows()
         self._derived = Derived()
         self._of_inventory: dict[Hashable, Any] = {}
         self.declared = Declared()
@@ -244,7 +244,7 @@ class Columns(Rows):
             self.dirty.mark(row)
 
     @contextmanager
-    def without_kept(self, rows: Iterable[tuple[int, Kept]]) -> Iterator[None]:
+    def without_reserved(self, rows: Iterable[tuple[int, Reservation]]) -> Iterator[None]:
         """Inside the context, what these rows keep is free, as it is for the requests that may use it.
 
         Nothing inside may let other tasks run.
@@ -264,7 +264,7 @@ class Columns(Rows):
     @contextmanager
     def released(self, row: int) -> Iterator[None]:
         """Inside the context, what a row keeps is free to tests of this row alone. No array is computed anew for it."""
-        kept = [(slot, amount) for slot, amount in self.kept.amounts(row).items()]
+        kept = [(slot, amount) for slot, amount in self.reserved.amounts(row).items()]
         self.tentative += 1
         for slot, amount in kept:
             self.external.set(slot, row, self.external[slot].item(row) - amount)
@@ -334,9 +334,9 @@ class Columns(Rows):
 
     def _set_keyed(self, row: int, kind: str, key: str, text: str) -> None:
         if kind == "external":
-            self.external.set(key, row, amount_of(kind, text) + self.kept.amount(row, key))
+            self.external.set(key, row, amount_of(kind, text) + self.reserved.amount(row, key))
         elif kind == "kept":
-            more = self.kept.set_amount(row, key, text)
+            more = self.reserved.set_amount(row, key, text)
             self.external.set(key, row, self.external[key].item(row) + more)
         elif kind in self.keyed:
             family, parse = self.keyed[kind]
@@ -353,7 +353,7 @@ class Columns(Rows):
         elif field == "zone":
             self.zones.set(row, text)
         elif field in ABOUT:
-            self.kept.set_about(row, field, text)
+            self.reserved.set_about(row, field, text)
         elif field == "epoch":
             self.epochs.set(row, text)
             self.attested[row] = bool(text) and text == self.epoch
@@ -387,7 +387,7 @@ class Columns(Rows):
         self.inventory_changed()
         for field in (*NUMBERS, "zone", "epoch"):
             self._set_single(row, field, "")
-        self.kept.clear(row)
+        self.reserved.clear(row)
         for family in self._families():
             family.clear(row)
         for texts in (self.trees, *self.labels.values()):

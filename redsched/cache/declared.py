@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from redsched.cache.entries import AggregateState, GroupState, PoolState, QuotaState
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import SharedObject
+from redsched.store.codec.replies import SharedObject
 
 State = AggregateState | GroupState | PoolState | QuotaState
 

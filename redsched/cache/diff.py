@@ -30,7 +30,7 @@ def describe(columns: Columns, host: str) -> dict[str, object]:
     }
     for kind, family in columns.amounts.items():
         values |= {f"{kind}.{slot}": n for slot in family if (n := family[slot].item(row)) != family.default}
-    values |= columns.kept.describe(row)
+    values |= columns.reserved.describe(row)
     values |= {f"ratio.{slot}": x for slot in columns.ratios if (x := columns.ratios[slot].item(row)) != 1}
     values |= {f"trait.{name}": True for name in columns.traits if columns.traits[name].item(row)}
     layout = columns.layout(row)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns

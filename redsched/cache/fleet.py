@@ -86,7 +86,7 @@ def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
         dict(zip(STATUSES, hosts, strict=True)),
         dict(zip(STATUSES, map(int, claims), strict=True)),
         int(columns.starting[rows].sum()),
-        len(columns.kept.of_others("")),
+        len(columns.reserved.of_others("")),
         int((columns.failures[rows] >= FAILING).sum()),
         over,
         sum(any(one.claimed > one.capacity for one in pool.slots.values()) for pool in columns.declared.pools.values()),
@@ -202,8 +202,8 @@ def _zones(columns: Columns, rows: _Numbers, classes: int) -> tuple[list[str], _
 def _kept(columns: Columns, rows: _Numbers, zones: _Numbers) -> dict[tuple[int, str], int]:
     """Return what is kept for requests that wait, by the index of a zone and by class."""
     found: dict[tuple[int, str], int] = {}
-    for row in columns.kept.of_others(""):
-        kept, place = columns.kept.get(row), int(np.searchsorted(rows, row))
+    for row in columns.reserved.of_others(""):
+        kept, place = columns.reserved.get(row), int(np.searchsorted(rows, row))
         if kept is None or place == len(rows) or rows[place] != row:
             continue
         for slot, amount in kept.amounts.items():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns

@@ -7,7 +7,7 @@ from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_
 from redsched.cache.reading import read_into
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns

@@ -12,7 +12,7 @@ from redsched.cache.reading import names_of, read_into
 from redsched.cache.replica import CellReplica
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import FeedEnd
+from redsched.store.codec.replies import FeedEnd
 
 MAX_ENTRIES = 1000
 PAGE = 100

@@ -23,7 +23,7 @@ from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change, ClaimAnswer, Clock
+from redsched.store.codec.replies import Change, ClaimReply, Clock
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
@@ -82,7 +82,7 @@ class ReplicaUpdater:
         self._waiting: list[_Reader] = []
         self._reading = False
         self._needs_snapshot = False
-        self._replies: list[ClaimAnswer] = []
+        self._replies: list[ClaimReply] = []
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -214,7 +214,7 @@ class ReplicaUpdater:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def apply_reply(self, answer: ClaimAnswer) -> None:
+    def apply_reply(self, answer: ClaimReply) -> None:
         """Apply a claim's reply to the hosts, groups and pools in it, so that own claims are visible at once.
 
         During a poll that callers wait for, replies are applied right after it instead: see `read_at_head`.

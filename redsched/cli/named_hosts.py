@@ -11,8 +11,8 @@ from redsched.cli.output import tables
 from redsched.cli.output.formats import host_text
 from redsched.errors import NoValidHost, RedschedError
 from redsched.model import HostCondition, HostStatus, Request
-from redsched.model.kept_for import KeptFor
 from redsched.model.records.explanations import Miss
+from redsched.model.reserved_for import ReservedFor
 
 if TYPE_CHECKING:
     from redsched.model.records.hosts import HostView
@@ -49,7 +49,7 @@ async def _kept(fleet: Fleet, nearest: Sequence[Miss]) -> list[str]:
     """Return a text about what the nearest host keeps for a request that waits, which it names if the caller may."""
     if not nearest or nearest[0].kept is None:
         return []
-    host, kept = nearest[0].host, KeptFor(nearest[0].kept.slots)
+    host, kept = nearest[0].host, ReservedFor(nearest[0].kept.slots)
     with suppress(RedschedError):  # of tenants, who see no hosts
         if host:
             of = (await fleet.hosts.get(host)).kept_for

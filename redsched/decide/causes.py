@@ -66,14 +66,14 @@ def _is_kept(rule: Rule, columns: Columns, rows: Rows) -> Mask:
         return np.bool_(_passes_released(rule, columns, rows))
     asked: NDArray[np.intp] = np.arange(columns.size)[rows]
     found = np.zeros(len(asked), np.bool_)
-    reserved = [row for row, _ in columns.kept.rows()]
+    reserved = [row for row, _ in columns.reserved.rows()]
     for at in np.flatnonzero(np.isin(asked, reserved)).tolist() if reserved else ():
         found[at] = _passes_released(rule, columns, int(asked[at]))
     return found
 
 
 def _passes_released(rule: Rule, columns: Columns, row: int) -> bool:
-    if not columns.kept.amounts(row):
+    if not columns.reserved.amounts(row):
         return False
     with columns.released(row):
         return bool(rule.passes(columns, row))

@@ -28,7 +28,7 @@ from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
-from redsched.decide.kept_text import RANKED, DecisionTexts
+from redsched.decide.note_text import RANKED, DecisionTexts
 from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose, with_first
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
@@ -107,7 +107,7 @@ class Decider:
             offered = [profile.candidates(options[first][0][2]), *others]
             rows = [entry[2] for entry, _ in with_first(options, first)[:RANKED]]
             text = self._kept(profile, DecisionTexts.of_rows, rows)
-            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group, kept=text)
+            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group, note=text)
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
         alternates = _alternates(request, places, (entry for entry, _ in found))

@@ -214,7 +214,7 @@ class RequestProfile:
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
         unassigned = self.unassigned()
-        reserved = {row for row, _ in self.columns.kept.rows()}
+        reserved = {row for row, _ in self.columns.reserved.rows()}
         kept = sum(map(self._takes_released, sorted(reserved.intersection(unassigned))))
         total = Counter[str]()
         for one in (*self.fitting.counts(), *self.fitting.dynamic_counts(), ReasonCount(KEPT, kept)):

@@ -27,9 +27,9 @@ def before_reservations(columns: Columns, *claims: Claim) -> Iterator[None]:
 
     Nothing inside may let other tasks run.
     """
-    kept = list(columns.kept.rows())
+    kept = list(columns.reserved.rows())
     if not kept or not all(is_recovery(columns, one) for one in claims):
         yield
         return
-    with columns.without_kept(kept):
+    with columns.without_reserved(kept):
         yield

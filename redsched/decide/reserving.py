@@ -32,14 +32,14 @@ def usable(columns: Columns, request: Request, now_ms: int, reservation: str = "
     That is what is kept under its own reservation, and for requests that wait until its work has ended. Nothing inside
     may let other tasks run.
     """
-    if not len(columns.kept) or not (reservation or request.max_runtime_s):
+    if not len(columns.reserved) or not (reservation or request.max_runtime_s):
         yield
         return
-    rows = dict(columns.kept.of(reservation)) if reservation else {}
+    rows = dict(columns.reserved.of(reservation)) if reservation else {}
     if request.max_runtime_s:
-        others = list(columns.kept.until(now_ms + request.max_runtime_s * 1000))
+        others = list(columns.reserved.until(now_ms + request.max_runtime_s * 1000))
         rows |= random.sample(others, min(SHARED, len(others)))
-    with columns.without_kept(rows.items()):
+    with columns.without_reserved(rows.items()):
         yield
 
 
@@ -68,7 +68,7 @@ def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list
     `own`: the request's reservation. Hosts that are reserved for it come in addition; those of others are left out.
     """
     columns, eligible = profile.columns, profile.fitting.eligible.copy()
-    eligible[columns.kept.of_others(own)] = False
+    eligible[columns.reserved.of_others(own)] = False
     rows = np.flatnonzero(eligible)
     lacking = np.zeros(len(rows))
     for amount, capacity, free in demanded_room(columns, profile.request, rows):
@@ -78,7 +78,7 @@ def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list
     rows, lacking = rows[possible], lacking[possible]
     by_room = rows[np.lexsort((columns.order[rows], columns.claims[rows], lacking))].tolist()
     by_claims = rows[np.lexsort((columns.order[rows], lacking, columns.claims[rows]))].tolist()
-    reserved = {row for row, _ in columns.kept.of(own)} if own else set()
+    reserved = {row for row, _ in columns.reserved.of(own)} if own else set()
     chosen = [*by_room[:most], *by_claims[:most], *(row for row in by_room if row in reserved)]
     return [columns.name(row) for row in dict.fromkeys(chosen)]
 
@@ -92,8 +92,8 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
     row = columns.row(host)
     if row is None or len(claims) > MAX_CLAIMS:
         return None
-    kept = columns.kept.get(row)
-    with Overlay(columns) as overlay, columns.without_kept([(row, kept)] if kept is not None else []):
+    kept = columns.reserved.get(row)
+    with Overlay(columns) as overlay, columns.without_reserved([(row, kept)] if kept is not None else []):
         leaving = _leaving(profile, row, claims, now_ms, overlay)
         if leaving is None:
             return None

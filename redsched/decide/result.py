@@ -11,13 +11,13 @@ class Place:
     """One requested place: its candidates, the chosen one first, then the others, best first.
 
     A host may occur twice, with different pools. `member` is the gang member it belongs to; `group` the server group
-    that counts it. `kept` is the text about the decision that its claim keeps; '' for nothing.
+    that counts it. `note` is the text about the decision that its claim keeps; '' for nothing.
     """
 
     candidates: tuple[Candidate, ...]
     member: str = ""
     group: str = ""
-    kept: str = field(default="", compare=False)
+    note: str = field(default="", compare=False)
 
     @property
     def chosen(self) -> Candidate:

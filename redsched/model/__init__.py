@@ -34,6 +34,7 @@ from redsched.model.constraints import (
     RelationType,
     Spread,
 )
+from redsched.model.decision_note import DecisionNote, RankedHost, ReasonCount
 from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -49,7 +50,6 @@ from redsched.model.hosts import (
     Pool,
     condition_of,
 )
-from redsched.model.kept_decision import KeptDecision, RankedHost, ReasonCount
 from redsched.model.limits import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
@@ -95,6 +95,7 @@ __all__ = [
     "ClaimRule",
     "ClaimStatus",
     "CpuPolicy",
+    "DecisionNote",
     "EndReason",
     "Exceeded",
     "FromWhy",
@@ -108,7 +109,6 @@ __all__ = [
     "HostReport",
     "HostStatus",
     "Inventory",
-    "KeptDecision",
     "ListedState",
     "ListedStatus",
     "Numa",

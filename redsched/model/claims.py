@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_serializer
 
+from redsched.model.decision_note import DecisionNote
 from redsched.model.hosts import HostCondition
-from redsched.model.kept_decision import KeptDecision
 from redsched.model.records.fields import EMPTY_IF_NULL, HIDDEN, Alternate, Alternates, as_objects
 from redsched.model.tokens import Token
 from redsched.model.validation import parse_signed
@@ -330,7 +330,7 @@ class Claim:
         Reason | None, Field(description="Why it failed, expired, or lost its work. Null if not kept.")
     ] = None
     decision: Annotated[
-        KeptDecision | None,
+        DecisionNote | None,
         Field(description="How the host of its newest placement was chosen. Null in lists, and if it is not known."),
     ] = None
     gang: Annotated[str, HIDDEN] = ""

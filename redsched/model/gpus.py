@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from redsched.model.constraints import Group
-from redsched.model.kept_decision import ReasonCount
+from redsched.model.decision_note import ReasonCount
 from redsched.model.request import Request
 from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 

@@ -11,7 +11,7 @@ from redsched.operate.backup.import_ import AT_ONCE, import_cell
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import placement_fields
-from redsched.store.codec.results import JournaledClaim
+from redsched.store.codec.replies import JournaledClaim
 from redsched.store.commands.base import chunks
 
 

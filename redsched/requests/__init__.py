@@ -2,7 +2,7 @@
 
 parsing.py     text to dataclasses and models, and what is wrong with it
 reports.py     reports of hosts             plans.py      plans
-verbs.py       verbs of claims and hosts    queries.py    lists and deletions
+verbs.py       verbs of claims and hosts    filters.py    lists and deletions
 declared.py    shared pools, and what the store has as the bodies that declare it
 
 Selections, aggregates, server groups and quotas are read straight into the dataclasses of `redsched.model`.

@@ -22,7 +22,7 @@ from redsched.model.types import (
 from redsched.model.validation import check_name
 from redsched.requests import Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
-from redsched.store.codec.results import EndedPlacement, JournaledClaim
+from redsched.store.codec.replies import EndedPlacement, JournaledClaim
 
 PLAIN_BYTES = 64 * 1024
 """Reports of up to this size are parsed without another look."""

@@ -21,7 +21,7 @@ from redsched.scheduler.claims.request_cache import RequestCache
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Cause, Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, Clock
+from redsched.store.codec.replies import ClaimCall, ClaimReply, Clock
 from redsched.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -105,14 +105,14 @@ class Cell:
         due = self.updater.next_deadline_ms
         return due is not None and due <= self.updater.now_ms()
 
-    def apply(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+    def apply(self, call: ClaimCall, answer: ClaimReply) -> None:
         """Apply the answer to a call of claim.lua to the replica and to what is known about the store."""
         self.updater.apply_reply(answer)
         if answer.outcome is Outcome.OK:
             self.requests.has_written(call.digest, answer.epoch)
             self.own.note(call, answer)
 
-    async def mark_down(self, answer: ClaimAnswer) -> None:
+    async def mark_down(self, answer: ClaimReply) -> None:
         """Mark the hosts that a claim call found down. Raises Unavailable.
 
         The feed does not show a lapsed lease before a sweep, so the next attempt would choose the same host again.

@@ -4,7 +4,7 @@ from redsched.errors import PreconditionFailed
 from redsched.model.conditions import ABSENT, IfMatch
 from redsched.model.records.problems import PreconditionFacts
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 
 def refuse_changed(answer: ScriptResult, what: str, if_match: IfMatch = None) -> ScriptResult:

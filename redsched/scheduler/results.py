@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from redsched.model.record import record
-from redsched.store.codec.results import InboxEntry
+from redsched.store.codec.replies import InboxEntry
 
 T = TypeVar("T")
 

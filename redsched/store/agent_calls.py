@@ -39,12 +39,12 @@ from redsched.model.types import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import claim_from
-from redsched.store.codec.results import (
-    AttestAnswer,
+from redsched.store.codec.replies import (
+    AttestReply,
     EndedPlacement,
     Inboxes,
     JournaledClaim,
-    ReportAnswer,
+    ReportReply,
     ScriptResult,
 )
 
@@ -116,7 +116,7 @@ class AgentApi:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportCall(HostReport, AgentCall[ReportAnswer]):
+class ReportCall(HostReport, AgentCall[ReportReply]):
     """Replace all fields that the host's agent owns, without attesting. OK | ALREADY_DONE | NOT_OWNER."""
 
     hosts_in, is_large = "name", True
@@ -130,7 +130,7 @@ class ReportCall(HostReport, AgentCall[ReportAnswer]):
         return cls(**{one.name: getattr(report, one.name) for one in fields(HostReport)}, agent=stamp)
 
     @override
-    async def run(self, cell: CellStore, objects: Collection[str]) -> ReportAnswer:
+    async def run(self, cell: CellStore, objects: Collection[str]) -> ReportReply:
         return await cell.hosts.report(self, self.agent)
 
 
@@ -142,7 +142,7 @@ class _OfHost(AgentCall[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class AttestCall(_OfHost[AttestAnswer]):
+class AttestCall(_OfHost[AttestReply]):
     """Attest to an epoch with all claims that the host knows.
 
     OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN (report first) | NOT_OWNER.
@@ -162,7 +162,7 @@ class AttestCall(_OfHost[AttestAnswer]):
         return replace(self, ended=self.ended[-MAX_HOST_CLAIMS:])
 
     @override
-    async def run(self, cell: CellStore, objects: Collection[str]) -> AttestAnswer:
+    async def run(self, cell: CellStore, objects: Collection[str]) -> AttestReply:
         return await cell.hosts.attest(self.host, self.epoch, self.agent, self.held, self.ended, self.lease_s)
 
 

@@ -11,7 +11,7 @@ from redsched.model.validation import parse_signed
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import CELLS
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Clock, ScriptResult
+from redsched.store.codec.replies import Clock, ScriptResult
 from redsched.store.commands.audit import AuditReads
 from redsched.store.commands.base import CellClient
 from redsched.store.commands.bindings import BindingCommands

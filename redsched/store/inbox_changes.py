@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from redsched import logs
-from redsched.store.codec.results import Clock, Poll
+from redsched.store.codec.replies import Clock, Poll
 from redsched.store.commands.feed import FeedCommands
 
 MAX_CHANGES = 1000

@@ -34,7 +34,7 @@ from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import carried
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
+from redsched.store.codec.replies import ClaimCall, ClaimReply, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.lone_agent import LoneAgent
@@ -162,7 +162,7 @@ class World:
         on_exit: OnExit = OnExit.RELEASE,
         max_runtime_s: int = 0,
         outcome: Outcome | None = Outcome.OK,
-    ) -> ClaimAnswer:
+    ) -> ClaimReply:
         """Claim amounts on a host, as a scheduler would. `outcome`: what the store has to answer; None: anything."""
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
@@ -194,7 +194,7 @@ class World:
 
     async def move(
         self, claim_id: str, host: str, amounts: Mapping[str, int], source: Placement | None = None
-    ) -> ClaimAnswer:
+    ) -> ClaimReply:
         """Place an active claim a second time beside its placement, as a scheduler does to move it."""
         claim = await self.claim(claim_id)
         assert claim is not None

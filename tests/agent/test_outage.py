@@ -26,7 +26,7 @@ from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
 from redsched.store.client import batcher
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store

@@ -10,7 +10,7 @@ from redsched.agent.backoff import StoreBackoff
 from redsched.agent.inbox import FEW, InboxWatch, InboxWatcher
 from redsched.aio import end
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll
+from redsched.store.codec.replies import Change, Clock, FeedEnd, InboxEntry, Poll
 from tests.support.waiting import wait_until
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"

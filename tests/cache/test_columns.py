@@ -6,7 +6,7 @@ import pytest
 from redsched.cache.columns import DISABLED, DRAINING, ENABLED, Columns
 from redsched.cache.diff import difference
 from redsched.model.validation import MAX_AMOUNT
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 from tests.support.builders.columns import FIELDS, columns_of
 
 

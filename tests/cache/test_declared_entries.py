@@ -8,7 +8,7 @@ from redsched.cache.declared import Declared
 from redsched.model import GroupPolicy, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import SharedObject
+from redsched.store.codec.replies import SharedObject
 
 GROUP = {
     "version": "4",

@@ -2,7 +2,7 @@
 
 from redsched.cache.columns import Columns
 from redsched.cache.dirty import DirtyRows
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 
 def test_rows_marked_since_are_named_once() -> None:

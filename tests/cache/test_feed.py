@@ -5,7 +5,7 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
 from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_scripts
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 from tests.support.builders.columns import FIELDS, columns_of
 
 CLAIMED = {"claimed.VCPU": "9"}

@@ -4,7 +4,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.remembered import FRESH_MS, RememberedHosts
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 
 LAST_POLL_MS = 1_790_000_000_000
 SETTLED = Clock("1790000000000-a", 7, LAST_POLL_MS, settled=True)

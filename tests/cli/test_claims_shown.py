@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from redsched.cli.output.listings import Form
 from redsched.cli.verbs.claims import LISTING, _show_claim
-from redsched.model import Claim, ClaimStatus, KeptDecision, Placement, RankedHost, ReasonCount
+from redsched.model import Claim, ClaimStatus, DecisionNote, Placement, RankedHost, ReasonCount
 from tests.cli.conftest import Redsched
 
 BOTH_LINKS = True
@@ -90,7 +90,7 @@ def test_why_a_claim_is_on_its_host_fits_80_columns_with_a_column_for_each_weigh
     weighers = {"io_ops": -0.5, "ram": 1.0, "hypervisor_version": 0.25}
     ranked = tuple(RankedHost(f"sim-{number:05}", 0.75, weighers) for number in (1, 2, 3))
     reasons = ReasonCount("VCPU", 96), ReasonCount("required:HW_CPU_X86_AVX512VNNI", 2)
-    decision = KeptDecision(TOKENS[0], "sim-00001", 2, 1_795_385_242_868, 101, reasons, "nova", "1.0.0", ranked)
+    decision = DecisionNote(TOKENS[0], "sim-00001", 2, 1_795_385_242_868, 101, reasons, "nova", "1.0.0", ranked)
     shown = on_a_terminal(lambda: _show_claim(replace(moving(), decision=decision)))
     assert max(map(len, shown.splitlines())) <= 80
     words = " ".join(shown.split())

@@ -12,7 +12,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import ReasonCount, Request
 from redsched.model.records.explanations import Miss
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 from tests.support.builders.decisions import hosts_of
 
 DEFAULTS = Settings()

@@ -10,7 +10,7 @@ from redsched.decide.decider import Decider
 from redsched.decide.steps import finished
 from redsched.model import Request
 from redsched.settings import Settings
-from tests.decide.test_kept_text import CHANGES, SHAPES, fleet
+from tests.decide.test_note_text import CHANGES, SHAPES, fleet
 
 
 def expected(columns: Columns, request: Request) -> set[str]:

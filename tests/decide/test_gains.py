@@ -7,7 +7,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.decider import Decider
 from redsched.model import Group, Request
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 
 def fleet(hosts: int = 40) -> Columns:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide.query import compile_query
+from redsched.decide.expression import compile_expression
 from redsched.decide.rules import ALL_ROWS
 from redsched.errors import InvalidRequest
 from redsched.model import Request
@@ -33,7 +33,7 @@ def columns() -> Columns:
 def hosts(query: Any) -> list[str]:
     """Return the hosts for which a query is true, evaluated by array and one by one."""
     replica = columns()
-    passes = compile_query(query).passes
+    passes = compile_expression(query).passes
     among = passes(replica, ALL_ROWS)
     names = [name for name in replica.names() if among[replica.row(name)]]
     for name in replica.names():
@@ -125,7 +125,7 @@ def test_a_query_is_true_of(query: str, expected: list[str]) -> None:
 )
 def test_a_query_without_meaning_is_an_error_that_says_where(query: Any, message: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        compile_query(query)
+        compile_expression(query)
     assert message in raised.value.detail
 
 
@@ -137,13 +137,13 @@ def nested(depth: int) -> Any:
 def test_a_query_may_be_twenty_lists_deep_and_no_deeper() -> None:
     assert hosts(nested(20)) == ["h1"]
     with pytest.raises(InvalidRequest, match="too large"):
-        compile_query(nested(21))
+        compile_expression(nested(21))
 
 
 def test_a_body_may_hold_each_query_that_can_be_compiled() -> None:
     """The parser of request bodies has the same limits."""
     largest = ["in", "$zone", *map(str, range(197))]
-    compile_query(largest)
+    compile_expression(largest)
     for query in (nested(20), largest):
         parse(json.dumps({"resources": {"VCPU": 1}, "query": query}).encode(), Request)
     for query in (nested(21), [*largest, "more"]):
@@ -152,7 +152,7 @@ def test_a_body_may_hold_each_query_that_can_be_compiled() -> None:
 
 
 def test_a_query_says_what_it_found_at_a_host() -> None:
-    query = compile_query(
+    query = compile_expression(
         [
             "and",
             [">", "$free.VCPU", "$claims"],

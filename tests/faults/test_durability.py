@@ -16,7 +16,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Clock, Replacement, ScriptResult
+from redsched.store.codec.replies import Clock, Replacement, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store

@@ -32,7 +32,7 @@ from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import FencingBegun, Recorded, Replacement, ScriptResult
+from redsched.store.codec.replies import FencingBegun, Recorded, Replacement, ScriptResult
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.quotas import Transfer

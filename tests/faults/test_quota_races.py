@@ -24,7 +24,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.quotas import QuotaCommands, QuotaState, Transfer
 from redsched.store.store import Store
@@ -183,7 +183,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
 
     claim = ClaimCommands.place
 
-    async def claim_and_die(claims: ClaimCommands, call: ClaimCall) -> ClaimAnswer:
+    async def claim_and_die(claims: ClaimCommands, call: ClaimCall) -> ClaimReply:
         answer = await claim(claims, call)
         if answer.outcome is Outcome.OK:
             os.kill(os.getpid(), signal.SIGKILL)

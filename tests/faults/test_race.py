@@ -20,7 +20,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 from redsched.store.store import Store
 from tests.support.fleets.hosts import fleet
 from tests.support.processes.racers import Racer, Racers
@@ -83,7 +83,7 @@ def look_over_shoulder(cell: CellStore, results: Results) -> None:
     """Record every FULL reply for which a listed candidate had room."""
     really = cell.claims.place
 
-    async def claim(call: ClaimCall) -> ClaimAnswer:
+    async def claim(call: ClaimCall) -> ClaimReply:
         answer = await really(call)
         causes = {host.host: host.cause for host in answer.looked_at}
         if answer.outcome is Outcome.FULL and len(call.members) == 1:

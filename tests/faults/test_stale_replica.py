@@ -25,7 +25,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Effort
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import ClaimCall, Member, Poll
+from redsched.store.codec.replies import ClaimCall, Member, Poll
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.builders.cells import raw_client

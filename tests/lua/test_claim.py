@@ -7,7 +7,7 @@ import pytest
 from redsched.model import Candidate, HostReport, HostStatus, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from tests.support.builders.cells import (
     HOUR_S,
     call_of,

@@ -11,7 +11,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.fields import digest
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 from redsched.store.commands.base import CHUNK
 from tests.support.builders.cells import claim_on, fields_of, nothing_written, open_host, report_of
 

@@ -30,7 +30,7 @@ from redsched.operate.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, EndedPlacement, JournaledClaim, Member, ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ClaimCall, EndedPlacement, JournaledClaim, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import HOUR_S, make_due
 from tests.support.builders.placements import Snapshot, held_claim, restore, snapshot

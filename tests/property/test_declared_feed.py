@@ -21,7 +21,7 @@ from redsched.model import Aggregate, Candidate, GroupPolicy, HostReport, Invent
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Member, ReleaseMode
+from redsched.store.codec.replies import ClaimCall, Member, ReleaseMode
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.builders.cells import HOUR_S, open_host

@@ -29,7 +29,7 @@ from redsched.model import (
 from redsched.operate.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, JournaledClaim, Member, Replacement
+from redsched.store.codec.replies import ClaimCall, JournaledClaim, Member, Replacement
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import HOUR_S
 from tests.support.builders.placements import held_claim

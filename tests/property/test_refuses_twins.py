@@ -12,7 +12,7 @@ from redsched.model import Candidate, HostLimit
 from redsched.store.cell import CellStore
 from redsched.store.client.function_library import library
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.property.test_fit_twins import DAMAGED, random_need, random_state

@@ -29,7 +29,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.cell_tasks import CellTasks
 from redsched.scheduler.scheduler import plugins_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import HOUR_S, make_due
 from tests.support.builders.placements import held_claim

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.model import AtDeadline, ClaimStatus, Request
-from redsched.store.codec.results import FencingBegun
+from redsched.store.codec.replies import FencingBegun
 from redsched.store.commands.fencing import FencingLimits
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import raw_client

@@ -10,7 +10,7 @@ from redsched.model import MAX_HOST_CLAIMS, ClaimStatus
 from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import FIELDS
-from redsched.store.codec.results import EndedPlacement, JournaledClaim
+from redsched.store.codec.replies import EndedPlacement, JournaledClaim
 
 EPOCH = "1790000000000-9f3a12cd"
 T1, T2, T3 = (f"{EPOCH}.{number}" for number in (1, 2, 3))

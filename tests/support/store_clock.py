@@ -11,7 +11,7 @@ import redis
 
 from redsched.store.client import scripts
 from redsched.store.codec.keys import Keys
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 from redsched.store.commands import feed
 
 HOUR_MS = 3_600_000

@@ -24,7 +24,7 @@ from redsched.model import (
 )
 from redsched.requests.parsing import parse
 from redsched.requests.reports import ReportBody
-from redsched.store.codec.results import EndedPlacement, JournaledClaim
+from redsched.store.codec.replies import EndedPlacement, JournaledClaim
 
 AMOUNTS = {"VCPU": 2}
 

@@ -18,7 +18,6 @@ from redsched.errors import (
 )
 from redsched.model import Claim, ClaimStatus, ReasonCount
 from redsched.model.declared import Exceeded
-from redsched.model.kept_for import KeptFor
 from redsched.model.record import adapter, json_of
 from redsched.model.records.bulk import BulkPage
 from redsched.model.records.events import Event
@@ -39,6 +38,7 @@ from redsched.model.records.problems import (
     members,
 )
 from redsched.model.records.status import StatusReport
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.role import Role
 from redsched.operations.table import BY_ROUTE
 
@@ -81,7 +81,9 @@ def test_a_page_that_was_read_is_written_as_it_was(pages: PageOf[Any]) -> None:
     assert all(isinstance(one, Event if pages is EVENTS else pages.record) for one in read.items)
 
 
-MISS = Miss("h1", {"VCPU": 3}, {"VCPU": 1}, ("1 VCPU less",), after="b", claims={"b": "web"}, kept=KeptFor({"VCPU": 2}))
+MISS = Miss(
+    "h1", {"VCPU": 3}, {"VCPU": 1}, ("1 VCPU less",), after="b", claims={"b": "web"}, kept=ReservedFor({"VCPU": 2})
+)
 REFUSALS = (
     NoValidHost("x", NoValidHostFacts(reasons=(ReasonCount("VCPU", 2),), nearest=(MISS,), cut_short=True)),
     NoValidHost("x", NoValidHostFacts(slot="VCPU", asked=4, rule="kept", value=2, next=(1, 2), kept=MISS.kept)),

@@ -21,7 +21,7 @@ from redsched.store.agent_calls import AgentCall, ClaimsCall, StopFailedCall, Te
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import alternates_from, alternates_name, record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
 """Pauses between retries of a stop hook. It is retried until it succeeds, because the work is still there."""

@@ -25,7 +25,7 @@ from redsched.model import ClaimStatus, EndReason
 from redsched.model.tokens import is_newer_token
 from redsched.store.agent_calls import AcceptCall, ConfirmCall, FailCall, RenewCall
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import InboxEntry, ScriptResult
+from redsched.store.codec.replies import InboxEntry, ScriptResult
 
 _ENDED = (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
 _DONE = (Outcome.OK, Outcome.ALREADY_DONE)

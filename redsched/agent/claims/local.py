@@ -12,7 +12,7 @@ from redsched.model.claims import LOCAL
 from redsched.store.agent_calls import LocalCall
 from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 _log = logs.get_logger("redsched.agent")
 

@@ -16,7 +16,7 @@ from redsched.agent.hooks.base import HookFailed, Verb, named_in
 from redsched.agent.journal.schema import JournalEntry
 from redsched.store.agent_calls import ResizedCall
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 _log = logs.get_logger("redsched.agent")
 

@@ -8,7 +8,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.agent_calls import GoneCall
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 _log = logs.get_logger("redsched.agent")
 

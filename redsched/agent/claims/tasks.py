@@ -17,7 +17,7 @@ from redsched.aio import end, end_all
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Placement
 from redsched.model.tokens import is_newer_token
 from redsched.origin import UNKNOWN, Origin, agent_of
-from redsched.store.codec.results import InboxEntry
+from redsched.store.codec.replies import InboxEntry
 
 ACTIVE = ClaimStatus.ACTIVE
 _log = logs.get_logger("redsched.agent")

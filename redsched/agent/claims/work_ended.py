@@ -18,7 +18,7 @@ from redsched.model import EndReason, OnExit
 from redsched.model.claims import exit_status_in
 from redsched.store.agent_calls import WorkEndedCall
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 _log = logs.get_logger("redsched.agent")
 

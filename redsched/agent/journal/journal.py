@@ -26,7 +26,7 @@ from redsched.model import ClaimStatus
 from redsched.model.payload import payload_in
 from redsched.model.tokens import is_newer_token
 from redsched.store.codec.claim_fields import request_name
-from redsched.store.codec.results import EndedPlacement
+from redsched.store.codec.replies import EndedPlacement
 
 BLOCK = 1000
 """The number of report numbers reserved at a time. A process that dies leaves the rest of its block unused."""

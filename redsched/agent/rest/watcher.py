@@ -7,7 +7,7 @@ from redsched import aio
 from redsched.agent.inbox import InboxWatch
 from redsched.model.limits import MAX_CALL_HOSTS
 from redsched.store.agent_calls import InboxesCall
-from redsched.store.codec.results import Inboxes
+from redsched.store.codec.replies import Inboxes
 
 WAIT_S = 20.0
 """How long the API waits before it replies that there is nothing: shorter than proxies keep a silent connection."""

@@ -14,7 +14,7 @@ from redsched.model.validation import parse_int
 from redsched.requests.reports import ReportBody
 from redsched.store.agent_calls import AgentCall, AttestCall, LocalCall, ReportCall
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import JournaledClaim
+from redsched.store.codec.replies import JournaledClaim
 
 Held = TypeVar("Held", bound=JournaledClaim)
 

@@ -17,7 +17,6 @@ from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
-from redsched.model.kept_for import KeptFor
 from redsched.model.records.bulk import BulkResult
 from redsched.model.records.changes import Change
 from redsched.model.records.events import Event
@@ -25,6 +24,7 @@ from redsched.model.records.explanations import Explanation, Miss
 from redsched.model.records.hosts import HostView
 from redsched.model.records.problems import NotConfirmedFacts, NoValidHostFacts
 from redsched.model.records.selections import Selection, Selections
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.role import Role
 
 HIDDEN = "a host"
@@ -185,7 +185,7 @@ class Redactor:
     def _miss(self, miss: Miss) -> Miss:
         return replace(miss, host="", changes=tuple(map(self.text, miss.changes)))
 
-    def _kept(self, kept: KeptFor | None) -> KeptFor | None:
+    def _kept(self, kept: ReservedFor | None) -> ReservedFor | None:
         """Return what a host keeps, for another request unless the caller may see its project."""
         return kept if kept is None or sees_all_claims(self._caller) else kept.seen_by(self._caller.projects)
 

@@ -13,7 +13,7 @@ from redsched.model.filters import ME, ClaimFilter, EventFilter
 from redsched.model.records.capacity import CapacityBy
 from redsched.model.records.problems import ForbiddenFacts
 from redsched.model.role import Role
-from redsched.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
+from redsched.requests.filters import BulkQuery, ClaimsQuery, ExplainQuery
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.claims.by_id import find_claim, refuse_unknown
 

@@ -22,11 +22,11 @@ from redsched.api.routes.common import KNOWN_QUERY, refuse_query, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Unauthenticated
 from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.model.validation import check_name
+from redsched.requests.filters import CellQuery
 from redsched.requests.parsing import parse, shown_text
-from redsched.requests.queries import CellQuery
 from redsched.requests.reports import check_report_size
 from redsched.store.agent_calls import CALLS, AgentApi, AgentCall, AttestCall, InboxesCall, ReportCall
-from redsched.store.codec.results import AttestAnswer
+from redsched.store.codec.replies import AttestReply
 
 router = APIRouter(prefix="/v1/agent", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -82,7 +82,7 @@ async def replied(request: Request, call: AgentCall[Any], query: Collection[str]
     check_call(caller, store.name, call)
     if isinstance(call, AttestCall):
         held, foreign = await without_foreign(caller, store, call.host, call.held)
-        found: AttestAnswer = await service.call(store, replace(call, held=tuple(held)))
+        found: AttestReply = await service.call(store, replace(call, held=tuple(held)))
         reply: Any = replace(found, drop=(*found.drop, *foreign))
     elif isinstance(call, InboxesCall):
         reply = await unless_gone(request, service.call(store, call))

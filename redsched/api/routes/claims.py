@@ -19,7 +19,7 @@ from redsched.model.records.bulk import BulkOutcome, BulkPage
 from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.records.service import Ending
 from redsched.operations.claims import Bulk, Claims
-from redsched.requests.queries import BulkQuery
+from redsched.requests.filters import BulkQuery
 
 COUNTED_AT_ONCE = 1000
 """The most claims that are read at a time to count those of other owners."""

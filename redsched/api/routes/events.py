@@ -10,7 +10,7 @@ from redsched.api.routes.common import caller, scheduler
 from redsched.model.filters import EventFilter
 from redsched.model.records.pages import EVENTS, Page
 from redsched.operations.events import Events
-from redsched.requests.queries import ClaimEventsQuery
+from redsched.requests.filters import ClaimEventsQuery
 
 
 @handles(Events.list)

@@ -13,8 +13,8 @@ from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.requests.declared import report_of
+from redsched.requests.filters import InboxQuery
 from redsched.requests.parsing import merged, parse
-from redsched.requests.queries import InboxQuery
 from redsched.requests.reports import HeartbeatBody, ReportBody, ReportPatch
 from redsched.scheduler.results import HeartbeatResult, Inbox, ReportResult
 

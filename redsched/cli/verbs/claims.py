@@ -33,10 +33,10 @@ from redsched.model import (
     HELD,
     Claim,
     ClaimStatus,
+    DecisionNote,
     EndReason,
     FromWhy,
     GangOnExit,
-    KeptDecision,
     ListedState,
     Placement,
     Token,
@@ -46,7 +46,7 @@ from redsched.model.record import json_of
 from redsched.model.records.bulk import BulkPage
 from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.validation import check_name
-from redsched.requests.queries import ReleaseQuery
+from redsched.requests.filters import ReleaseQuery
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 MAX_SHOWN = 300
@@ -212,7 +212,7 @@ def _came(to: Placement, why: FromWhy, at_ms: int) -> str:
     return f"came to {to.host} from {to.from_host} at {formats.time_and_age(at_ms)}: {CAME[why]}"
 
 
-def _show_decision(found: KeptDecision) -> None:
+def _show_decision(found: DecisionNote) -> None:
     """Show how the host of the newest placement was chosen."""
     tables.say(
         f"why {found.host}: {found.fits} of {found.hosts} hosts fitted "

@@ -23,10 +23,10 @@ from redsched.model import (
     Request,
 )
 from redsched.model.gpus import gpus_of, in_words, lack_text, word_of
-from redsched.model.kept_for import KeptFor
 from redsched.model.record import json_of
 from redsched.model.records.explanations import Explanation, Miss
 from redsched.model.records.selections import Selection, Selections
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.validation import check_name
 from redsched.model.workload import GPU_SHARES
 from redsched.wording import counted
@@ -214,7 +214,7 @@ def _show_explanation(request: Request, found: Explanation, closed_hosts: Sequen
         print(f"{host.host}: {word_of(request, host.reason) if host.reason else 'fits'}")
         if host.kept:
             tables.say(_kept(host.kept))
-        kept = host.kept or KeptFor()
+        kept = host.kept or ReservedFor()
         rows = ((word_of(request, one.name), one.ok, kept.named(one.detail)) for one in host.checks)
         tables.show_table(("CHECK", "OK", "DETAIL"), dict.fromkeys(rows), "")  # one row for GPUs that are alike
 
@@ -260,7 +260,7 @@ def _miss(miss: Miss, gpus: bool) -> str:
     return f"{miss.host}{lack} fits{of}: {how}" if how else f"{miss.host}{lack} no change found to fit{of}"
 
 
-def _kept(kept: KeptFor) -> str:
+def _kept(kept: ReservedFor) -> str:
     return f"{tables.amounts(kept.slots)} {kept.text}"
 
 

@@ -70,5 +70,5 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
         detail = f"needs {request.count} places, the hosts that fit have room for {places}"
         checks.append(Check(COUNT, places >= request.count, detail + (" or more" if places >= request.count else "")))
     reason = next((check.name for check in checks if not check.ok), None)
-    kept = columns.kept.for_request(row, demand(request))
+    kept = columns.reserved.for_request(row, demand(request))
     return HostCheck(columns.name(row), reason, tuple(checks), kept)

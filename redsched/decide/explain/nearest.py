@@ -147,7 +147,7 @@ def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Mis
         (),
         distance,
         places={slot: place for slot, (_, place) in lacking.items() if place},
-        kept=columns.kept.for_request(row, demand(profile.request)),
+        kept=columns.reserved.for_request(row, demand(profile.request)),
     )
     if of_parts:
         miss = _with_parts(profile, row, miss)
@@ -159,12 +159,12 @@ def _with_parts(profile: RequestProfile, row: int, miss: Miss) -> Miss:
 
     What is kept for a request that waits is free, though not for this one.
     """
-    columns, kept = profile.columns, profile.columns.kept.get(row)
+    columns, kept = profile.columns, profile.columns.reserved.get(row)
     kinds = kinds_of(profile.request)
     lacking = {one.resource_class for one in kinds if left_for(columns, profile.request, one, row)[0] < one.amount}
     needs, free, places = Counter[str](), Counter[str](), dict[str, str]()
     total_free, capacity = dict[str, int](), dict[str, int]()
-    with columns.without_kept([(row, kept)] if kept is not None else []):
+    with columns.without_reserved([(row, kept)] if kept is not None else []):
         for kind in kinds:
             name = kind.resource_class
             if name in lacking or not lacking:
@@ -206,7 +206,7 @@ def _largest_place(columns: Columns, resource_class: str, row: int) -> tuple[int
         places = ["", *places]
     slots = {place: slot_of(place, resource_class) for place in places}
     # What is kept for a request that waits is free, though not for this one.
-    free = {place: slot_free(columns, slot, row) + columns.kept.amount(row, slot) for place, slot in slots.items()}
+    free = {place: slot_free(columns, slot, row) + columns.reserved.amount(row, slot) for place, slot in slots.items()}
     largest = max(free, key=lambda place: free[place])
     return free[largest], largest
 

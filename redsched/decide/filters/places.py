@@ -16,7 +16,7 @@ from redsched.decide.pools import Demands
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model.gpus import amount_text
-from redsched.model.kept_for import UNNAMED
+from redsched.model.reserved_for import UNNAMED
 from redsched.model.validation import SHARED_POOL, split_slot
 
 
@@ -221,7 +221,7 @@ def nearest_place(
     if found is None:
         return "has none"
     slots = {name: slot_of(found, name) for name, _ in demands}
-    kept = {name: columns.kept.amount(row, slot) for name, slot in slots.items()}
+    kept = {name: columns.reserved.amount(row, slot) for name, slot in slots.items()}
     have = tuple((name, slot_free(columns, slot, row) + kept[name]) for name, slot in slots.items())
     text = f"best is {found or 'the host itself'} with {text_of(have)} free"
     of_others = tuple((name, min(kept[name], free)) for name, free in have if kept[name] and free > 0)
@@ -232,7 +232,7 @@ def _lacks(columns: Columns, row: int, demands: Demands, place: str) -> tuple[fl
     """Return the part of the demands that a place lacks, and that it would lack if it kept nothing for a request."""
     now = unless_kept = 0.0
     for name, amount in demands:
-        left, kept = slot_free(columns, slot_of(place, name), row), columns.kept.amount(row, slot_of(place, name))
+        left, kept = slot_free(columns, slot_of(place, name), row), columns.reserved.amount(row, slot_of(place, name))
         now += max(0, amount - left) / amount
         unless_kept += max(0, amount - left - kept) / amount
     return now, unless_kept

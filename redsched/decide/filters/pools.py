@@ -223,7 +223,7 @@ def _best_node(columns: Columns, is_memory_real: bool, demands: Demands, row: in
 def _node_free(columns: Columns, is_memory_real: bool, node: str, name: str, row: int) -> int:
     """Return what is free of a class in a NUMA node for a cell, with what is kept for another request."""
     slot = slot_of(node, name)
-    kept = columns.kept.amount(row, slot)
+    kept = columns.reserved.amount(row, slot)
     if is_memory_real and name == "MEMORY_MB":
         return int(min(unscaled_free_on(columns, slot, row), slot_free(columns, slot, row))) + kept
     return slot_free(columns, slot, row) + kept

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from redsched.decide.query import compile_query
+from redsched.decide.expression import compile_expression
 from redsched.decide.rules import Rule
 from redsched.model import Request
 
@@ -13,7 +13,7 @@ def query(request: Request) -> Iterator[Rule]:
     """Accept hosts for which the query is true. Raises InvalidRequest if it cannot be compiled."""
     if not request.query:
         return
-    compiled = compile_query(request.query)
+    compiled = compile_expression(request.query)
     yield Rule(
         QUERY,
         compiled.passes,

@@ -17,7 +17,7 @@ from redsched.decide.filters.units import unit_causes
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.rules import Cause, Mask, Rows, Rule
 from redsched.model import Request
-from redsched.model.kept_for import UNNAMED
+from redsched.model.reserved_for import UNNAMED
 from redsched.model.validation import SHARED_POOL
 
 ANY_PLACE = PlaceTraits()
@@ -79,7 +79,7 @@ def _shared_pools(columns: Columns, resource_class: str, row: int) -> list[str]:
 def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     """Return "needs 4096 MEMORY_MB, free 2048", and the units of the slot if they are what forbids the amount."""
     left = slot_free(columns, slot, row)
-    kept = columns.kept.amount(row, slot)
+    kept = columns.reserved.amount(row, slot)
     text = f"needs {amount} {slot}, free {left + kept}"
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
     if (kept_free := min(kept, left + kept)) > 0:

@@ -3,7 +3,7 @@
 -- include: placements
 -- include: read_hash
 -- include: register
--- Reasons in words, as redsched/model/kept_decision.py has them.
+-- Reasons in words, as redsched/model/decision_note.py has them.
 local WORDS = {
   down = 'down', ['not-attested'] = 'not attested', disabled = 'disabled', draining = 'draining',
   zone = 'in other zones', hosts = 'not among those named', exclude_hosts = 'excluded',

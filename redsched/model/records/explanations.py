@@ -9,12 +9,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, with_c
 from typing_extensions import TypedDict
 
 from redsched.model.claims import Amounts
+from redsched.model.decision_note import RankedHost, ReasonCount
 from redsched.model.declared import Exceeded
 from redsched.model.gpus import amount_text
-from redsched.model.kept_decision import RankedHost, ReasonCount
-from redsched.model.kept_for import KeptFor
 from redsched.model.nearest_names import those_there
 from redsched.model.records.fields import HIDDEN, Names, Numbers, Texts
+from redsched.model.reserved_for import ReservedFor
 
 MAX_ZONES = 10
 """The most zones that a text lists."""
@@ -74,7 +74,7 @@ class Miss:
         Field(description="Whether the changes help only once the claims in the way have ended.", exclude_if=not_),
     ] = False
     kept: Annotated[
-        KeptFor | None,
+        ReservedFor | None,
         Field(description="What the host keeps of these classes for a request that waits.", exclude_if=not_),
     ] = None
     member: Annotated[str, Field(description="For a gang: the member that the place is for.", exclude_if=not_)] = ""
@@ -200,7 +200,7 @@ class HostCheck:
     reason: str | None
     checks: tuple[Check, ...]
     kept: Annotated[
-        KeptFor | None,
+        ReservedFor | None,
         Field(description="What the host keeps of these classes for a request that waits.", exclude_if=not_),
     ] = None
 

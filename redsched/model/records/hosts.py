@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field, computed_field
 
 from redsched.model.hosts import HostCondition, HostStatus, condition_of
-from redsched.model.kept_for import KeptFor
 from redsched.model.records.fields import Names, Numbers, Texts, sorted_keys
+from redsched.model.reserved_for import ReservedFor
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ class HostView:
         return condition_of(self.status, self.alive, self.attested, self.written_off)
 
     @property
-    def kept_for(self) -> KeptFor:
+    def kept_for(self) -> ReservedFor:
         """What it keeps, and for whom."""
-        return KeptFor(self.kept, self.reservation_request, self.reservation_project)
+        return ReservedFor(self.kept, self.reservation_request, self.reservation_project)
 
     @property
     def drain_state(self) -> DrainState:

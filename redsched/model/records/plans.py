@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.model.kept_decision import ReasonCount
+from redsched.model.decision_note import ReasonCount
 
 
 @dataclass(frozen=True, slots=True)

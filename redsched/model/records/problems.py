@@ -24,12 +24,12 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model.claims import ClaimStatus, one_line
+from redsched.model.decision_note import ReasonCount
 from redsched.model.declared import Exceeded
-from redsched.model.kept_decision import ReasonCount
-from redsched.model.kept_for import KeptFor
 from redsched.model.record import adapter, json_of
 from redsched.model.records.explanations import Miss, PlacesMiss
 from redsched.model.records.fields import HIDDEN, if_any
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.role import Role
 
 F = TypeVar("F", bound=type[Facts])
@@ -101,7 +101,7 @@ class NoValidHostFacts(CommonFacts):
     next: Annotated[
         tuple[int, ...] | None, if_any("Of a resize: the next smaller and larger amount that it can get, or has.")
     ] = None
-    kept: Annotated[KeptFor | None, if_any("Of a resize: what the host keeps for a request that waits.")] = None
+    kept: Annotated[ReservedFor | None, if_any("Of a resize: what the host keeps for a request that waits.")] = None
 
     def named(self, text: str) -> str:
         """Return the error's text with the name of the request that the first host keeps something for, if it has it.
@@ -111,7 +111,7 @@ class NoValidHostFacts(CommonFacts):
         kept = next(self._kept(), None)
         return text if kept is None else kept.named(text)
 
-    def _kept(self) -> Iterator[KeptFor]:
+    def _kept(self) -> Iterator[ReservedFor]:
         """Yield what the host that it is about keeps, and the nearest ones."""
         yield from (kept for kept in (self.kept, *(one.kept for one in self.nearest or ())) if kept is not None)
 

@@ -31,7 +31,7 @@ from redsched.operate.audit.snapshot import read_cell
 from redsched.pacing import Spread
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import AuditedHost, Clock
+from redsched.store.codec.replies import AuditedHost, Clock
 
 
 async def audit(cells: Cells) -> AuditReport:

@@ -9,7 +9,7 @@ from redsched.model.records.audit import Problem, RepairKind
 from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, parse_int
 from redsched.pacing import paced
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
-from redsched.store.codec.results import AuditedHost, Clock
+from redsched.store.codec.replies import AuditedHost, Clock
 
 OVERDUE_MS = 15_000
 """The time after its deadline for which a claim may wait for a sweep, before it counts as a leak."""

@@ -15,7 +15,7 @@ from redsched.pacing import paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import COUNTED, WRITTEN_OFF
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import AuditedHost
+from redsched.store.codec.replies import AuditedHost
 
 LABEL = "label:"
 """What the topology of a label begins with."""

@@ -14,7 +14,7 @@ from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import decision_name, texts_of
 from redsched.store.codec.fields import claim_from, placement_fields
-from redsched.store.codec.results import AuditedHost
+from redsched.store.codec.replies import AuditedHost
 from redsched.store.commands.base import CHUNK, chunks
 from redsched.store.commands.gangs import MEMBER
 

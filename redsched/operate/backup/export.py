@@ -23,7 +23,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import ALTERNATES, DECISION
 from redsched.store.codec.fields import ROOT, placement_fields
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import HostHashes
+from redsched.store.codec.replies import HostHashes
 from redsched.store.commands.schema import SCHEMA
 
 TRIES = 3

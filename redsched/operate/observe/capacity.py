@@ -92,8 +92,8 @@ def sums_of(
     from redsched.decide.fit import largest_fit
 
     none, kept_of = np.zeros(columns.size, np.int64), dict[str, Any]()
-    for row in columns.kept.of_others(""):
-        for slot, amount in columns.kept.amounts(row).items():
+    for row in columns.reserved.of_others(""):
+        for slot, amount in columns.reserved.amounts(row).items():
             kept_of.setdefault(slot, none.copy())[row] = amount
     ready = columns.present & columns.alive & columns.attested & (columns.status == 0)
     for of, members in _groups(columns, by):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from redsched.model.positions import Position, id_of, parse_positions
 from redsched.model.records.changes import Change, Reset
 from redsched.scheduler.cells import Cell, Cells
-from redsched.store.codec.results import Change as Entry
+from redsched.store.codec.replies import Change as Entry
 
 
 def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:

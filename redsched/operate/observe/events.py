@@ -17,7 +17,7 @@ from redsched.model.records.pages import Page
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.fields import AMOUNT
-from redsched.store.codec.results import Event as LoggedEvent
+from redsched.store.codec.replies import Event as LoggedEvent
 from redsched.store.commands.feed import FEED_START
 
 BATCH = 500

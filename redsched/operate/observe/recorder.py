@@ -21,7 +21,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.fields import AMOUNT, HELD_AMOUNT, placement_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change, Recorded
+from redsched.store.codec.replies import Change, Recorded
 from redsched.store.commands.feed import FEED_START
 
 BATCH = 100

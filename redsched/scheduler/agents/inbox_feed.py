@@ -13,7 +13,7 @@ from redsched import aio, logs
 from redsched.errors import Unavailable
 from redsched.store.agent_calls import InboxesCall
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Inboxes
+from redsched.store.codec.replies import Inboxes
 from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges, InboxNews
 
 GROWTH = 1.5

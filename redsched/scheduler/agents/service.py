@@ -31,7 +31,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_fields import REQUEST, alternates_from, alternates_name, texts_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer, Inboxes, ReportAnswer, ScriptResult
+from redsched.store.codec.replies import AttestReply, Inboxes, ReportReply, ScriptResult
 from redsched.wording import raise_command
 
 AHEAD_MS = 24 * 3600 * 1000
@@ -89,7 +89,7 @@ class AgentService:
         reply: R = await (store.call(call) if checked is None else checked(store, call))
         return reply
 
-    async def _report(self, store: CellStore, call: ReportCall) -> ReportAnswer:
+    async def _report(self, store: CellStore, call: ReportCall) -> ReportReply:
         """Accept a host's report. Raises ClaimState: too many slots, or another cell has the name."""
         cell = self._cells.named(store.name)
         refuse_too_many_columns(cell, call)
@@ -97,7 +97,7 @@ class AgentService:
         cell.updater.note_epoch(answer.epoch)
         return answer
 
-    async def _attest(self, store: CellStore, call: AttestCall) -> AttestAnswer:
+    async def _attest(self, store: CellStore, call: AttestCall) -> AttestReply:
         """Attest to an epoch with all claims that the host knows. Raises InvalidRequest, ClaimState as `_report`."""
         check_attested(call.held, call.ended, call.epoch)
         answer = await store.call(call)

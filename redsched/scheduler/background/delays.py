@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from redsched.cache.updater import ReplicaUpdater
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 
 
 class Delays:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from redsched.model.record import record
 from redsched.store.codec.fields import AMOUNT
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member
+from redsched.store.codec.replies import ClaimCall, ClaimReply, Member
 
 MAX_PLACED = 10_000
 """More than are placed between two recordings. What is dropped is read from the store."""
@@ -33,7 +33,7 @@ class OwnPlacements:
         if not is_kept:
             self._placed.clear()
 
-    def note(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+    def note(self, call: ClaimCall, answer: ClaimReply) -> None:
         """Keep what a call of claim.lua has placed, according to its answer with OK."""
         if not self._is_kept:
             return

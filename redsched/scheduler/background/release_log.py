@@ -15,7 +15,7 @@ from redsched.model.tokens import is_newer_token
 from redsched.pacing import paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 
 ANSWERED_S = 60.0
 """How long before a new epoch a release may have been acknowledged and still be lost with it."""

@@ -19,7 +19,7 @@ from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.by_id import find_claim
 from redsched.scheduler.claims.service import ClaimService
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
 
 AT_ONCE = 32

@@ -18,7 +18,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.hosts.drain_group import GroupDrain, GroupTarget, as_gang
 from redsched.store.codec.claim_codec import counted_by
-from redsched.store.codec.results import Replacement
+from redsched.store.codec.replies import Replacement
 
 log = logs.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from redsched.scheduler.claims.replacements import ReplacementPlacer, Replacemen
 from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take by default."""

@@ -4,7 +4,7 @@ from redsched.errors import ClaimState, NotFound, Settling, StaleToken
 from redsched.model import Claim, ClaimStatus
 from redsched.model.records.problems import ClaimStateFacts
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 _DONE = (Outcome.OK, Outcome.ALREADY_DONE)
 

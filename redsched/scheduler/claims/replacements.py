@@ -39,7 +39,7 @@ from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.scheduler.selection.claim_call import ANY_RESERVATION, replacement_call
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Replacement
+from redsched.store.codec.replies import ClaimReply, Replacement
 
 MAX_TRIES = 20
 
@@ -199,7 +199,7 @@ class ReplacementPlacer:
         return now.at(token) or now
 
 
-def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
+def raise_for(answer: ClaimReply, claim: Claim) -> None:
     """Raise an error if another host would not help, because of the state of the claim or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:

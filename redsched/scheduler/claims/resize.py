@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from redsched.errors import InvalidRequest, NoValidHost
 from redsched.model import Amounts, Claim
-from redsched.model.kept_for import UNNAMED, KeptFor
 from redsched.model.records.problems import NoValidHostFacts
+from redsched.model.reserved_for import UNNAMED, ReservedFor
 from redsched.model.validation import check_amount, check_class, check_slot, split_slot
 
 KEPT = "kept"
@@ -40,7 +40,7 @@ def _slot(claim: Claim, resource_class: str) -> str:
     return of[0] if of else resource_class
 
 
-def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: KeptFor | None) -> NoValidHost:
+def resize_refusal(claim: Claim, amounts: Amounts, facts: Sequence[str], kept: ReservedFor | None) -> NoValidHost:
     """Return the refusal of new amounts, from the facts of the script's reply (resize.lua).
 
     `kept`: what the host keeps for a request that waits, if that is the reason.

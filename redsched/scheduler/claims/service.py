@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.model.filters import ME, ClaimFilter
-from redsched.model.kept_for import KeptFor
 from redsched.model.limits import check_lease
 from redsched.model.records.pages import Page
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.validation import split_slot
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.by_id import find_claim, find_claims, release_elsewhere, void_unknown
@@ -25,7 +25,7 @@ from redsched.scheduler.claims.resize import KEPT, absolute, resize_refusal
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 
 if TYPE_CHECKING:
     from redsched.scheduler.claims.migration import MigrationService
@@ -213,12 +213,12 @@ class ClaimService:
         check_outcome(claim, answer)
         return await self.get(claim.claim_id)
 
-    async def _kept_on(self, cell: Cell, host: str, slot: str) -> KeptFor | None:
+    async def _kept_on(self, cell: Cell, host: str, slot: str) -> ReservedFor | None:
         """Return what a host keeps of the class of a slot for a request that waits, as far as this scheduler knows."""
         await self._cells.catch_up()  # the script has refused by what may be newer than the replica
         columns = cell.updater.columns
         row = columns.row(host)
-        return None if row is None else columns.kept.for_request(row, (split_slot(slot)[1],))
+        return None if row is None else columns.reserved.for_request(row, (split_slot(slot)[1],))
 
     async def shelve(self, claim_id: str, token: str) -> Claim:
         """Release the claim's place and keep its request, so that `unshelve` can place it again.

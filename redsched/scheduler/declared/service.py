@@ -25,7 +25,7 @@ from redsched.scheduler.hosts.over import inventories_in
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.tags import definition_tag
 
 View = TypeVar("View")

@@ -22,7 +22,7 @@ from redsched.scheduler.hosts.group_targets import PlacementTarget
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import ANY_RESERVATION, claim_call
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Replacement
+from redsched.store.codec.replies import ClaimCall, Replacement
 
 MAX_TOGETHER = 100
 

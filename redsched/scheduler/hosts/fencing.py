@@ -20,7 +20,7 @@ from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
 from redsched.scheduler.results import Fenced
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import FencingBegun
+from redsched.store.codec.replies import FencingBegun
 from redsched.store.commands.fencing import FencingLimits, Held
 
 LEASE_S = 5.0

@@ -7,7 +7,7 @@ from redsched.model import HostCondition, HostStatus, Quota, condition_of
 from redsched.model.records.hosts import SlotView
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.codec.fields import LIMIT, WRITTEN_OFF
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:

@@ -24,12 +24,12 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import AMOUNT, alternates_name, alternates_text, amounts_in
 from redsched.store.codec.fields import draining_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import (
+from redsched.store.codec.replies import (
     EndedPlacement,
     HostHashes,
     InboxEntry,
     JournaledClaim,
-    ReportAnswer,
+    ReportReply,
     ScriptResult,
 )
 from redsched.store.codec.tags import operator_tag
@@ -140,7 +140,7 @@ class HostService:
         self,
         cell: Cell,
         report: HostReport,
-        answer: ReportAnswer,
+        answer: ReportReply,
         stamp: AgentStamp | None,
         epoch: str,
         held: Sequence[JournaledClaim],

@@ -26,7 +26,7 @@ from redsched.scheduler.quotas.usage import quota_usage
 from redsched.store.codec.claim_codec import counting_objects, exceeded
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
+from redsched.store.codec.replies import ClaimCall, ClaimReply, ScriptResult
 from redsched.store.commands.quotas import QuotaState
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PAUSE_S = 0.05
 
 NOTHING: Amounts = MappingProxyType({})
 
-A = TypeVar("A", ScriptResult, ClaimAnswer)
+A = TypeVar("A", ScriptResult, ClaimReply)
 
 
 class Quotas:
@@ -48,13 +48,13 @@ class Quotas:
         self._cells = cells
         self.shares = shares
 
-    async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
+    async def claim(self, cell: Cell, call: ClaimCall) -> ClaimReply:
         """Run the claim script within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
         if not call.project:
             return await cell.store.claims.place(call)
         return await self._within(cell, call.project, lambda: self.claim_once(cell, call), lambda answer: answer.over)
 
-    async def claim_once(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
+    async def claim_once(self, cell: Cell, call: ClaimCall) -> ClaimReply:
         """Run the claim script once, whether the quota allows the call or not. Raises Unavailable."""
         limited = bool(call.project) and await self._is_shared(call.project)
         return await cell.store.claims.place(replace(call, limited=True) if limited else call)

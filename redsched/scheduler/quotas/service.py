@@ -16,7 +16,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredService, Stored
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 
 WITHIN_S = 5.0
 AGAIN_AFTER_S = 0.05

@@ -22,7 +22,7 @@ from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.commands.quotas import QuotaState, Transfer
 
 SWEEP_S = 5.0

@@ -15,7 +15,7 @@ from redsched.model.records.selections import Selections
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import ClaimCost, Effort
 from redsched.scheduler.selection.refusal import FoundRefusal, PendingRefusal
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.replies import ClaimReply
 
 MAX_SEARCHES = 4
 """The most hosts whose pools are first searched in vain before other tasks run."""
@@ -130,11 +130,11 @@ class Proposal:
 
 
 @record
-class ClaimReply:
+class CallAndReply:
     """The claim script's answer, and the ids it was called with."""
 
     ids: tuple[str, ...]
-    answer: ClaimAnswer
+    answer: ClaimReply
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from redsched.model import Claim, GangOnExit, Request
 from redsched.model.records.selections import Selection, Selections
 from redsched.scheduler.cells import Cell
 from redsched.store.codec.claim_fields import carried_by
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
+from redsched.store.codec.replies import ClaimCall, ClaimReply, Member, Replacement
 
 NO_GANG: Mapping[str, tuple[str, ...]] = {}
 ANY_RESERVATION = "*"
@@ -38,7 +38,7 @@ def claim_call(
     """
     places = decision.places or (Place(()),) * len(ids)
     pairs = zip(ids, places, strict=True)
-    members = tuple([Member(claim_id, one.candidates, one.group, decision=one.kept) for claim_id, one in pairs])
+    members = tuple([Member(claim_id, one.candidates, one.group, decision=one.note) for claim_id, one in pairs])
     digest = request.digest()
     is_gang = request.mode == "all" and request.places > 1
     return ClaimCall(
@@ -116,7 +116,7 @@ def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
     return Selections(tuple(places))
 
 
-def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
+def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimReply) -> Selections:
     """Return the selections just claimed."""
     alternates = _alternates(request, decision, [one.host for one in answer.placed])
     selections = (

@@ -17,7 +17,7 @@ from redsched.errors import RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, Reason
 from redsched.model.records.problems import NOT_CONFIRMED, UNKNOWN, FailedAttempt
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 
 READ_AT_ONCE = 500
 AGAIN_AFTER_S = 0.2

@@ -6,7 +6,7 @@ from redsched.errors import OutcomeUnknown, Settling, StoreUnavailable
 from redsched.model import Claim, Request
 from redsched.model.records.problems import UnavailableFacts
 from redsched.scheduler.cells import Cell, Cells, wait_text
-from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
+from redsched.scheduler.selection.attempt import CallAndReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import from_existing, from_reply
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.store.codec.outcomes import Outcome
@@ -15,7 +15,7 @@ _LOST = (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT)
 """Outcomes after which the store may have lost claims with these ids that a host holds and may still restore."""
 
 
-async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal, reply: ClaimReply) -> Step:
+async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal, reply: CallAndReply) -> Step:
     """Return Done with the selections of the ids, or Retry. Raises Settling, ClaimIdReused, ClaimState, Unavailable."""
     request, cell, answer = attempt.request, proposal.cell, reply.answer
     if answer.outcome is Outcome.OK:
@@ -48,7 +48,7 @@ async def _known_before(cells: Cells, attempt: SchedulingAttempt) -> Step:
     return Retry()
 
 
-async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply: ClaimReply) -> Retry:
+async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply: CallAndReply) -> Retry:
     """Return Retry after FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, or UNKNOWN (a group or pool was deleted).
 
     The decision was based on columns that differ from the store. Only newer columns can justify a refusal, and only

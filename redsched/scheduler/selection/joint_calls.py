@@ -19,12 +19,12 @@ from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.attempt import Proposal
 from redsched.scheduler.selection.claim_call import claim_call
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 
 MAX_REQUESTS = 32
 """The most requests in one call: each blocks the store for some 30 us more."""
 
-_Answer = asyncio.Future[ClaimAnswer | None]
+_Answer = asyncio.Future[ClaimReply | None]
 """The answer to a request; None if it needs a call of its own."""
 
 
@@ -57,7 +57,7 @@ class JointCalls:
 
     async def claim(
         self, request: Request, proposal: Proposal, ids: Sequence[str], owner: str = ""
-    ) -> ClaimAnswer | None:
+    ) -> ClaimReply | None:
         """Claim a request's place together with others. None if it has to be claimed by a call of its own.
 
         The reply has been applied to the replica; the answer has only the request's own part of it. Raises Unavailable.
@@ -123,15 +123,15 @@ def _call(cell: Cell, batch: Sequence[_Waiting]) -> ClaimCall:
     return replace(call, origins=tuple(one.origin for one in batch))
 
 
-def _parts(joint: ClaimAnswer, requests: int) -> Sequence[ClaimAnswer | None]:
+def _parts(joint: ClaimReply, requests: int) -> Sequence[ClaimReply | None]:
     """Return the answer to each request of a call."""
     if joint.outcome is Outcome.OK:
-        return [ClaimAnswer(joint.outcome, joint.epoch, joint.now_ms, (placed,)) for placed in joint.placed]
+        return [ClaimReply(joint.outcome, joint.epoch, joint.now_ms, (placed,)) for placed in joint.placed]
     is_final = requests == 1 and joint.outcome not in (Outcome.OVER_QUOTA, Outcome.UNSHARED)
     return [joint] if is_final else [None] * requests
 
 
-def _answer(batch: Sequence[_Waiting], answers: Sequence[ClaimAnswer | None]) -> None:
+def _answer(batch: Sequence[_Waiting], answers: Sequence[ClaimReply | None]) -> None:
     for one, answer in zip(batch, answers, strict=True):
         if not one.answer.done():
             one.answer.set_result(answer)

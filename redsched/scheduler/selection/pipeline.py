@@ -34,7 +34,7 @@ from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.results import ClaimCost
-from redsched.scheduler.selection.attempt import ClaimReply, Done, Proposal, Retry, SchedulingAttempt, Step
+from redsched.scheduler.selection.attempt import CallAndReply, Done, Proposal, Retry, SchedulingAttempt, Step
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
@@ -230,7 +230,7 @@ class SelectionPipeline:
             return Done(known)
         return None
 
-    async def _claim(self, attempt: SchedulingAttempt, proposal: Proposal) -> ClaimReply:
+    async def _claim(self, attempt: SchedulingAttempt, proposal: Proposal) -> CallAndReply:
         """Call the claim script, and apply its reply to the replica. Raises QuotaExceeded, Unavailable."""
         request, cell = attempt.request, proposal.cell
         ids = _ids_for(request, proposal)
@@ -241,7 +241,7 @@ class SelectionPipeline:
             may_join = self._running > 1 and not attempt.reservation
             joint = await self._joint_calls.claim(request, proposal, ids, attempt.owner) if may_join else None
             if joint is not None:
-                return ClaimReply(ids, joint)
+                return CallAndReply(ids, joint)
             members = gang_members(request, proposal.decision, ids)
             seen = proposal.epoch, proposal.seq
             call = claim_call(
@@ -261,7 +261,7 @@ class SelectionPipeline:
             abandon(request, cell, ids)
             raise
         cell.apply(call, answer)
-        return ClaimReply(ids, answer)
+        return CallAndReply(ids, answer)
 
     async def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
         refusals = [attempt.refusals.get(cell.name) or self._refused(attempt, cell) for cell in self._cells]
@@ -315,7 +315,7 @@ class SelectionPipeline:
         return sum(len(cell.updater.columns) for cell in self._cells)
 
 
-def _cost(reply: ClaimReply, seconds: float) -> ClaimCost:
+def _cost(reply: CallAndReply, seconds: float) -> ClaimCost:
     looked_at = reply.answer.looked_at
     # The answer to one of several joint requests has its place alone.
     return ClaimCost(seconds, len(looked_at) or len(reply.answer.placed), any(one.cause for one in looked_at))

@@ -14,9 +14,9 @@ from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Group, ReasonCount, Request
 from redsched.model.gpus import amount_text, gpus_of, in_words, share_a_node
-from redsched.model.kept_for import UNNAMED
 from redsched.model.records.explanations import Explanation, Miss
 from redsched.model.records.problems import NoValidHostFacts
+from redsched.model.reserved_for import UNNAMED
 from redsched.model.workload import GPU_SHARES
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell

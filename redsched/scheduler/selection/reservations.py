@@ -177,7 +177,7 @@ class _Reservation:
         kept = self.kept if cell is self._cell else None
 
         def worth_waiting_for() -> list[str]:
-            if kept is None and len(cell.updater.columns.kept) >= self._all.most(cell):
+            if kept is None and len(cell.updater.columns.reserved) >= self._all.most(cell):
                 return []
             with background_limit().working():
                 return cell.decider.worth_waiting_for(self._request, COMPARED, self.id)

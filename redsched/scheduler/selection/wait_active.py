@@ -20,7 +20,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 
 AGAIN_AFTER_S = 0.2
 LEASE_NOTICED_S = 5.0

@@ -15,7 +15,7 @@ from redsched.model.tokens import Token, is_newer
 from redsched.model.validation import MAX_AMOUNT, check_label_value, check_name, check_slot, check_topology, shown
 from redsched.store.codec.claim_fields import AMOUNT, EXPIRES_AT_MS, FIELDS, RESIZING_TO, amounts_in
 from redsched.store.codec.field_kinds import COUNT
-from redsched.store.codec.results import EndedPlacement, JournaledClaim
+from redsched.store.codec.replies import EndedPlacement, JournaledClaim
 
 MAX_TOPOLOGIES = 11
 MAX_VALUE = 32_768

@@ -1,4 +1,4 @@
-"""The wire format of claim.lua and replace.lua: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimAnswer.
+"""The wire format of claim.lua and replace.lua: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimReply.
 
 Conditions (server groups, shared pools, rules, limits) come last, and only in calls that have any.
 """
@@ -10,7 +10,7 @@ from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.claim_fields import alternates_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Member, Placed, Replacement, SharedObject
+from redsched.store.codec.replies import ClaimCall, ClaimReply, HostUsage, Member, Placed, Replacement, SharedObject
 from redsched.store.codec.wire import Reply, flat
 
 GROUP = "server-group:"
@@ -170,7 +170,7 @@ class ClaimWire:
             self.arguments += _rule(rule, objects)
         self.arguments += (len(call.written_off), *(numbers[host] for host in call.written_off))
 
-    def answer(self, reply: Reply) -> ClaimAnswer:
+    def answer(self, reply: Reply) -> ClaimReply:
         """Return the reply as plain data."""
         outcome = Outcome(reply[0])
         rest = iter(reply[3:])
@@ -187,14 +187,14 @@ class ClaimWire:
             looked_at = tuple(_usages(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         over = exceeded(tuple(rest)) if outcome is Outcome.OVER_QUOTA else ()
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
+        return ClaimReply(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
 
 
-def decision_text(call: ClaimCall, answer: ClaimAnswer) -> str:
+def decision_text(call: ClaimCall, answer: ClaimReply) -> str:
     """Return how the hosts of the members that a call has placed were chosen; '' if that is not known of any.
 
     First the time of the decision and, for each member, its token, which of its candidates was taken, and the number of
-    its line; then the lines, which members often share. `KeptDecision.from_text` reads it.
+    its line; then the lines, which members often share. `DecisionNote.from_text` reads it.
     """
     if answer.outcome is not Outcome.OK:
         return ""

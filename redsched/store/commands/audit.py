@@ -8,7 +8,7 @@ from redsched.errors import StoreUnavailable
 from redsched.pacing import Spread, paced
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AuditedHost
+from redsched.store.codec.replies import AuditedHost
 from redsched.store.codec.wire import Reply, mapping_of
 from redsched.store.commands.base import CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands

@@ -11,7 +11,7 @@ from redsched.store.client.reads import read_hashes
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import CELLS, Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.known_cells import KnownCells
 from redsched.store.topology.connection import reading

@@ -13,7 +13,7 @@ from redsched.store.client.reads import exchange
 from redsched.store.codec.claim_codec import ClaimWire, counting_objects
 from redsched.store.codec.fields import COUNTED, claim_from, failure_from, stop_failure_from
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ClaimCall, ClaimReply, ReleaseMode, ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands
@@ -107,7 +107,7 @@ class ClaimCommands:
                 found[claim_id] = True
         return found
 
-    async def place(self, call: ClaimCall) -> ClaimAnswer:
+    async def place(self, call: ClaimCall) -> ClaimReply:
         """Place every member on the first of its candidates that fits now, or none of them. (claim.lua, replace.lua)
 
         Either all members are new claims, or all are existing claims that are placed again.
@@ -148,7 +148,7 @@ class ClaimCommands:
                 reply=error.reply,
             ) from error
 
-    async def _undo(self, call: ClaimCall, answer: ClaimAnswer, call_id: str) -> None:
+    async def _undo(self, call: ClaimCall, answer: ClaimReply, call_id: str) -> None:
         with suppress(Unavailable):  # if this fails, the claims end with their leases
             for member, placed in zip(call.members, answer.placed, strict=True):
                 # This release may arrive late, so it must spare a claim that a later call with its id has returned.

@@ -17,7 +17,7 @@ from redsched.store.codec.fields import (
 )
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.tags import as_argument, definition_tag, is_definition, is_match
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CHUNK, MAX_TRIES, CellClient, chunks

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redsched.store.codec.results import Event, Recorded, ScriptResult
+from redsched.store.codec.replies import Event, Recorded, ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CellClient
 from redsched.store.commands.feed import FEED_START

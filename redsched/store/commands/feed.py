@@ -6,7 +6,7 @@ from dataclasses import replace
 from redsched.errors import StoreUnavailable
 from redsched.model.validation import parse_int
 from redsched.store.client.reads import Command, exchange, fields_of
-from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
+from redsched.store.codec.replies import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
 
 FEED_START = "0-0"

@@ -11,7 +11,7 @@ from redsched.model import HostStatus
 from redsched.model.validation import parse_int
 from redsched.store.client.reads import exchange
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import FencingBegun
+from redsched.store.codec.replies import FencingBegun
 from redsched.store.commands.base import CellClient
 
 MAX_DUE = 1000

@@ -10,14 +10,14 @@ from redsched.model.validation import parse_int
 from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import DEVICE, DRAINING_FIELDS, attribute_fields, draining_of, host_fields
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import (
-    AttestAnswer,
+from redsched.store.codec.replies import (
+    AttestReply,
     EndedPlacement,
     FencingBegun,
     HostHashes,
     InboxEntry,
     JournaledClaim,
-    ReportAnswer,
+    ReportReply,
     ScriptResult,
 )
 from redsched.store.codec.tags import as_argument
@@ -142,7 +142,7 @@ class HostCommands:
         lease = parse_int(lease_ms or "", 0)
         return int(until_ms) - lease, lease
 
-    async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
+    async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportReply:
         """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)
 
         If the zone or a label changes, the script is run again with the claims of the host and then their groups, which
@@ -164,7 +164,7 @@ class HostCommands:
             counted = self._cell.keys.object_keys(counting)
             reply = await self._cell.run("report", (*keys, *counted), (*head, *own, *facts))
             if reply[0] != Outcome.RETRY:
-                return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
+                return ReportReply(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
             counting.update(dict.fromkeys(reply[3:]))
         raise StoreUnavailable(f"the claims of {report.name} change faster than they can be read: report again")
 
@@ -176,7 +176,7 @@ class HostCommands:
         held: Sequence[JournaledClaim] = (),
         ended: Sequence[EndedPlacement] = (),
         lease_s: int = 120,
-    ) -> AttestAnswer:
+    ) -> AttestReply:
         """Attest to an epoch ('': the current one) with all claims that the host knows. (attest.lua)
 
         `ended` are those that the journal remembers as ended; `lease_s` is the lease of claims to be accepted again.
@@ -198,7 +198,7 @@ class HostCommands:
                 "attest", (*keys, *self._cell.keys.object_keys(objects)), (*head, *chain.from_iterable(entries))
             )
             if reply[0] != Outcome.RETRY:
-                return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
+                return AttestReply(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
             objects.update(reply[3:])
             of_store = await self.claim_ids(host) - named
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")

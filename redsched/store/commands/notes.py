@@ -7,7 +7,7 @@ from redsched import aio, logs
 from redsched.errors import RedschedError
 from redsched.store.client.reads import Command, exchange
 from redsched.store.codec.claim_codec import decision_text
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 from redsched.store.commands.base import CHUNK, CellClient
 
 NOTE_MS = 3600 * 1000
@@ -31,7 +31,7 @@ class DecisionNotes:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks = aio.BackgroundTasks("redsched-decision-notes")
 
-    def add(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+    def add(self, call: ClaimCall, answer: ClaimReply) -> None:
         """Write soon how the hosts of a call's members were chosen that it has just placed, if the call has that."""
         text = decision_text(call, answer)
         if not text or len(self._waiting) >= MOST_WAITING:

@@ -10,7 +10,7 @@ from redsched.model import Amounts
 from redsched.model.validation import parse_int
 from redsched.store.codec.fields import LIMIT
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CellClient
 

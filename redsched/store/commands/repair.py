@@ -9,7 +9,7 @@ from redsched.errors import StoreUnavailable
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import claim_from
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import MAX_TRIES, CellClient
 from redsched.store.commands.hosts import HostCommands

@@ -6,7 +6,7 @@ They are named as their keys end: `request:<digest>`, `alternates:<claim id>`, `
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from redsched.model import Claim, KeptDecision
+from redsched.model import Claim, DecisionNote
 from redsched.model.payload import payload_in
 from redsched.pacing import paged
 from redsched.store.codec.claim_fields import (
@@ -84,7 +84,7 @@ class TextCommands:
         texts = await self.read([alternates_name(claim_id) for claim_id in ids])
         return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}
 
-    async def decision_and_payload(self, claim: Claim) -> tuple[KeptDecision | None, Any]:
+    async def decision_and_payload(self, claim: Claim) -> tuple[DecisionNote | None, Any]:
         """Return how the host of the claim's newest placement was chosen, and its payload; None for what is not kept.
 
         Both are read in one round trip.
@@ -94,7 +94,7 @@ class TextCommands:
         await self.decisions.write()
         texts = await self.read([*notes.values(), *([] if claim.is_local or not claim.digest else [request])])
         found = (
-            KeptDecision.from_text(texts.get(notes[one.placed], ""), one.placed, one.host)
+            DecisionNote.from_text(texts.get(notes[one.placed], ""), one.placed, one.host)
             for one in reversed(claim.placements)
         )
         return next((one for one in found if one is not None), None), payload_in(texts.get(request))

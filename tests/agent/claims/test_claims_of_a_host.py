@@ -14,7 +14,7 @@ from redsched.agent.host_session import BEATS_IN_LEASE
 from redsched.agent.journal.journal import Journal
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from tests.agent.conftest import LEASE_S, TWO, World
 from tests.support.waiting import wait_until

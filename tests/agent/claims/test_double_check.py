@@ -10,7 +10,7 @@ import redis
 from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.collectors.base import Named, Observation, Work
 from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Pool
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from tests.agent.conftest import H1, StartProcess, World
 from tests.support.waiting import wait_until

@@ -16,7 +16,7 @@ from redsched.errors import OtherAgent
 from redsched.model import Amounts, ClaimStatus, EndReason, HostStatus
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer
+from redsched.store.codec.replies import AttestReply
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
@@ -189,7 +189,7 @@ async def test_the_old_epoch_is_left_durably_before_anything_is_sent_in_the_new_
         commit(self, list(statements))
         events.extend("left" for _, values in statements if values[:2] == ("h1", first))
 
-    async def noted_attest(self: HostCommands, host: str, epoch: str, *arguments: object) -> AttestAnswer:
+    async def noted_attest(self: HostCommands, host: str, epoch: str, *arguments: object) -> AttestReply:
         events.append(f"attest {'first' if epoch == first else 'second'}")
         return await attest(self, host, epoch, *arguments)  # type: ignore[arg-type]
 
@@ -350,7 +350,7 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
             await wait_until(lambda: bool(states), what="the host has attested")
         return await looks(context, work, amounts)
 
-    async def noted(cell: HostCommands, *arguments: Any, **more: Any) -> AttestAnswer:
+    async def noted(cell: HostCommands, *arguments: Any, **more: Any) -> AttestReply:
         claims = arguments[3]
         states.extend(one.state for one in claims)
         return await real(cell, *arguments, **more)

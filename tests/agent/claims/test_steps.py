@@ -24,7 +24,7 @@ from redsched.model import Claim, ClaimStatus, EndReason, HostReport, Inventory,
 from redsched.settings import Settings
 from redsched.store.cell import CellCall, CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from tests.agent.conftest import H1, LEASE_S, held_work
 from tests.support.waiting import wait_until
 

@@ -11,7 +11,7 @@ from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Claim, ClaimStatus, EndReason, Placement
-from redsched.store.codec.results import InboxEntry
+from redsched.store.codec.replies import InboxEntry
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 

@@ -24,7 +24,7 @@ from redsched.agent.journal.schema import SET_META, TABLES, JournalEntry, to_row
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus
 from redsched.origin import Origin
-from redsched.store.codec.results import EndedPlacement
+from redsched.store.codec.replies import EndedPlacement
 from tests.agent.conftest import held_work
 from tests.support.clocks import Clocks
 

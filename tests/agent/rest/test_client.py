@@ -42,7 +42,7 @@ from redsched.store.agent_calls import (
     RestoreTextCall,
 )
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import EndedPlacement, ScriptResult
+from redsched.store.codec.replies import EndedPlacement, ScriptResult
 from tests.auth.parts import write
 from tests.support.waiting import wait_until
 

@@ -14,9 +14,9 @@ from redsched.errors import ClaimState, NoValidHost, RedschedError
 from redsched.model import (
     Claim,
     ClaimStatus,
+    DecisionNote,
     FromWhy,
     HostStatus,
-    KeptDecision,
     Placement,
     RankedHost,
     Reason,
@@ -91,7 +91,7 @@ def test_those_who_see_hosts_see_them() -> None:
 def test_a_decision_loses_its_ranking_and_agents_see_those_on_their_hosts() -> None:
     """As explanations do. The counts by reason, and which candidate was taken, tell nothing of other hosts."""
     ranked = (RankedHost("h1", 0.5, {"spread": 0.5}), RankedHost("h2", 0.25, {"spread": 0.25}))
-    decision = KeptDecision("1-a.1", "h1", 1, 1, 2, (ReasonCount("VCPU", 1),), ranked=ranked)
+    decision = DecisionNote("1-a.1", "h1", 1, 1, 2, (ReasonCount("VCPU", 1),), ranked=ranked)
     claim = Claim("web-1", "c1", "h1", ClaimStatus.ACTIVE, "1-a.1", {}, decision=decision)
     hidden = replace(decision, ranked=())
     assert redactor().claim(claim).decision == hidden

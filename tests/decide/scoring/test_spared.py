@@ -10,7 +10,7 @@ from redsched.decide.scoring import POLICIES
 from redsched.decide.scoring.spared import Spared
 from redsched.model import Candidate, GangMember, Group, Relation, RelationType, Request
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 from tests.support.builders.columns import columns_of
 from tests.support.builders.weighed import raw_of, weigher
 

@@ -17,7 +17,7 @@ from redsched.model import HostStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.builders.cells import (

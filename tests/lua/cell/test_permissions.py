@@ -14,7 +14,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.builders.cells import (

@@ -11,7 +11,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.fields import aggregate_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.codec.tags import definition_tag, operator_tag
 from tests.support.builders.cells import declared_keys_cell, nothing_written, open_host
 

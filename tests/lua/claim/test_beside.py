@@ -8,7 +8,7 @@ import pytest
 from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Placed, Replacement
+from redsched.store.codec.replies import ClaimReply, Placed, Replacement
 from tests.support.builders.cells import call_of, claim_on, member, nothing_written, open_host
 from tests.support.builders.placements import arrive, move_to, settle
 
@@ -28,7 +28,7 @@ async def active(cell: CellStore, claim_id: str, host: str) -> Placed:
     return placed
 
 
-async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimAnswer:
+async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimReply:
     """Move a claim to a host that was chosen while other claims were on these hosts."""
     one = replace(member(claim_id, host), replacement=Replacement(placed.host, placed.token, EndReason.MOVED))
     return await cell.claims.place(replace(call_of(await cell.tick(), one), expected=expected))

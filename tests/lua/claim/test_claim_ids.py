@@ -7,7 +7,7 @@ import pytest
 
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall
+from redsched.store.codec.replies import ClaimCall
 from tests.support.builders.cells import (
     IN_STATE,
     accepted_claim,

@@ -12,7 +12,7 @@ from redsched.store.client.scripts import load_all
 from redsched.store.codec.claim_codec import ClaimWire
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Clock
+from redsched.store.codec.replies import Clock
 from tests.support.builders.cells import active, call_of, claim_on, known, member, new_epoch, nothing_written
 from tests.support.builders.counted_claims import ask, causes, counts, given, group, joining, open_in
 

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.codec.replies import ReleaseMode, ScriptResult
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,

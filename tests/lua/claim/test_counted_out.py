@@ -10,7 +10,7 @@ from redsched.model import Candidate, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Member, ReleaseMode
+from redsched.store.codec.replies import Member, ReleaseMode
 from redsched.store.codec.wire import Reply
 from tests.support.builders.cells import (
     HOUR_S,

@@ -10,7 +10,7 @@ from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Placed, ReleaseMode, Replacement
+from redsched.store.codec.replies import ClaimReply, Placed, ReleaseMode, Replacement
 from tests.support.builders.cells import (
     HOUR_S,
     call_of,
@@ -41,7 +41,7 @@ async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
 
 async def placed_again(
     cell: CellStore, claim_id: str, placed: Placed, end_reason: EndReason, gang: str = "a"
-) -> ClaimAnswer:
+) -> ClaimReply:
     """Request another placement of a member."""
     return await ask_again(cell, claim_id, "h1", Replacement("h1", placed.token, end_reason, gang=gang))
 

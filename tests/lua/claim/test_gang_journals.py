@@ -8,7 +8,7 @@ import pytest
 from redsched.model import ClaimStatus, EndReason, HostStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import EndedPlacement, Placed
+from redsched.store.codec.replies import EndedPlacement, Placed
 from tests.support.builders.cells import HOUR_S, call_of, make_due, member, new_epoch, open_host
 from tests.support.builders.placements import arrive, held, let_settle, main_states, roll_back, settle, snapshot
 

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import Claim, ClaimRule, ClaimStatus, EndReason, GroupPolicy, HostStatus, RuleKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Replacement
+from redsched.store.codec.replies import ClaimReply, Replacement
 from tests.support.builders.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
 from tests.support.builders.counted_claims import ask, causes, counts, group, joining, open_in
 from tests.support.builders.placements import arrive, held_claim, settle
@@ -40,14 +40,14 @@ async def evacuate(
     lost: tuple[str, ...] = ("h1",),
     rules: tuple[ClaimRule, ...] = (),
     end_reason: EndReason = EndReason.MOVED,
-) -> ClaimAnswer:
+) -> ClaimReply:
     """Request another placement of a claim; `lost` are the hosts that the caller considers written off."""
     claim = (await cell.claims.read([claim_id]))[claim_id]
     member = replace(joining(claim_id, *hosts), replacement=Replacement(claim.host, claim.token, end_reason))
     return await cell.claims.place(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
-async def make_active(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
+async def make_active(cell: CellStore, answer: ClaimReply, claim_id: str) -> None:
     """Make a claim active at its new placement, and release the former one."""
     await arrive(cell, claim_id, answer.placed[0])
     await settle(cell)
@@ -105,7 +105,7 @@ async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
     await run_on(cell, "h1", "a", "b")
     await cell.hosts.write_off("h1", evacuate=True, force=True)
 
-    async def join(claim_id: str, *hosts: str) -> ClaimAnswer:
+    async def join(claim_id: str, *hosts: str) -> ClaimReply:
         return await cell.claims.place(
             replace(call_of(await cell.tick(), joining(claim_id, *hosts)), written_off=("h1",))
         )
@@ -146,7 +146,7 @@ async def stop_on(cell: CellStore, host: str) -> None:
             await cell.claims.gone(host, here.claim_id, here.token, EndReason.MOVED, {})
 
 
-async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:
+async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimReply:
     """Request other placements of claims on hosts that work, all in one call."""
     claims = await cell.claims.read(ids)
     again = [Replacement(one.host, one.token, EndReason.MOVED) for one in claims.values()]

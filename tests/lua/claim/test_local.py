@@ -9,7 +9,7 @@ from redsched.model.limits import MAX_HOST_CLAIMS
 from redsched.model.validation import MAX_AMOUNT
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode
+from redsched.store.codec.replies import ReleaseMode
 from tests.support.builders.cells import (
     IN_STATE,
     claim_on,

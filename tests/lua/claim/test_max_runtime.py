@@ -10,7 +10,7 @@ from redsched.model import Claim, ClaimStatus, EndReason, OnExit
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import EndedPlacement, Placed, Replacement
+from redsched.store.codec.replies import EndedPlacement, Placed, Replacement
 from tests.support.builders.cells import HOUR_S, call_of, member, new_epoch, nothing_written
 from tests.support.builders.placements import arrive, held, move_to, roll_back, settle, shelved, snapshot, states
 from tests.support.models.sums import check_sums

@@ -12,7 +12,7 @@ import pytest
 from redsched.model import ClaimStatus, EndReason, HostStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import JournaledClaim, Placed, Replacement
+from redsched.store.codec.replies import JournaledClaim, Placed, Replacement
 from tests.support.builders.cells import (
     HOUR_S,
     active,

@@ -9,7 +9,7 @@ from redsched.model import ClaimStatus, EndReason, OnExit, Reason
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import includes
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode
+from redsched.store.codec.replies import ReleaseMode
 from redsched.store.commands.claims import MAX_REASON
 from tests.support.builders.cells import (
     IN_STATE,

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode, Replacement
+from redsched.store.codec.replies import ReleaseMode, Replacement
 from tests.support.builders.cells import (
     HOUR_S,
     active,

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import AgentStamp, Amounts, Candidate, ClaimStatus, EndReason, HostReport, Inventory, SharedPool
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Member, Placed
+from redsched.store.codec.replies import ClaimCall, Member, Placed
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,

@@ -10,7 +10,7 @@ from redsched.model import AgentStamp, ClaimStatus, EndReason, OnExit
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import JournaledClaim, Placed, Replacement
+from redsched.store.codec.replies import JournaledClaim, Placed, Replacement
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,

@@ -7,7 +7,7 @@ import pytest
 from redsched.model import Candidate, Inventory, SharedPool
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from tests.support.builders.cells import claimed, fields_of, known, new_epoch, nothing_written, open_host
 from tests.support.builders.counted_claims import SEAT, ask, causes, drawing, given, pool, seats
 

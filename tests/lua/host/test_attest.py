@@ -10,7 +10,7 @@ from redsched.errors import RedschedError
 from redsched.model import AgentStamp, ClaimStatus, EndReason, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import JournaledClaim, Placed, ReleaseMode
+from redsched.store.codec.replies import JournaledClaim, Placed, ReleaseMode
 from redsched.store.store import Store
 from tests.support.builders.cells import (
     IN_STATE,

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import Candidate, ClaimStatus, EndReason, GroupPolicy, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import JournaledClaim, Member, ReleaseMode
+from redsched.store.codec.replies import JournaledClaim, Member, ReleaseMode
 from tests.support.builders.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.builders.counted_claims import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
 from tests.support.builders.placements import ended, held_claim, settle

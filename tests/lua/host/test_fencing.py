@@ -8,7 +8,7 @@ import pytest
 from redsched.model import HostStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import FencingBegun
+from redsched.store.codec.replies import FencingBegun
 from redsched.store.commands.fencing import FencingLimits, FencingNote, Held
 from tests.support.builders.cells import active, fields_of, lapse, new_epoch, nothing_written, open_host
 

@@ -17,7 +17,7 @@ from redsched.model import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change, Member, ReleaseMode
+from redsched.store.codec.replies import Change, Member, ReleaseMode
 from tests.support.builders.cells import (
     HOUR_S,
     active,

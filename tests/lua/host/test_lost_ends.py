@@ -12,7 +12,7 @@ import pytest
 from redsched.model import AgentStamp, ClaimStatus, EndReason, OnExit
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Placed, ReleaseMode, Replacement
+from redsched.store.codec.replies import ClaimReply, Placed, ReleaseMode, Replacement
 from tests.support.builders.cells import HOUR_S, active, call_of, fields_of, make_due, member, new_epoch, report_of
 from tests.support.builders.placements import (
     arrive,
@@ -45,7 +45,7 @@ async def attempted(cell: CellStore, on_exit: OnExit = OnExit.RELEASE) -> Placed
     return (await cell.claims.place(call)).placed[0]
 
 
-async def again(cell: CellStore, failed: Placed, host: str) -> ClaimAnswer:
+async def again(cell: CellStore, failed: Placed, host: str) -> ClaimReply:
     """Place `a` again, which is pending from this placement."""
     one = replace(member("a", host), replacement=Replacement(failed.host, failed.token, EndReason.FAILED))
     return await cell.claims.place(call_of(await cell.tick(), one, max_attempts=3))

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import GroupPolicy, HostReport, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ReleaseMode
+from redsched.store.codec.replies import ReleaseMode
 from tests.support.builders.cells import HOUR_S
 from tests.support.builders.counted_claims import ask, begin_move, causes, counts, given, group, joining, open_in
 

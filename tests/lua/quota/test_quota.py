@@ -12,7 +12,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import exceeded
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, EndedPlacement, Member, ReleaseMode, Replacement, ScriptResult
+from redsched.store.codec.replies import ClaimReply, EndedPlacement, Member, ReleaseMode, Replacement, ScriptResult
 from tests.support.builders.cells import (
     HOUR_S,
     accepted_claim,
@@ -48,7 +48,7 @@ async def used(raw: Any, cell: CellStore) -> dict[str, int]:
     return {name.removeprefix("used."): int(value) for name, value in fields.items() if name.startswith("used.")}
 
 
-async def ask(cell: CellStore, claim_id: str, vcpu: int, **more: int) -> ClaimAnswer:
+async def ask(cell: CellStore, claim_id: str, vcpu: int, **more: int) -> ClaimReply:
     return await cell.claims.place(call_of(await cell.tick(), member(claim_id, "h1", VCPU=vcpu, **more)))
 
 

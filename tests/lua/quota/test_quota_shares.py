@@ -11,7 +11,7 @@ from redsched.model import Exceeded, Quota
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.replies import ClaimReply
 from redsched.store.commands.quotas import QuotaState, Transfer
 from tests.support.builders.cells import (
     call_of,
@@ -65,7 +65,7 @@ async def shares(*cells: CellStore) -> list[int]:
 _ids: Iterator[int] = itertools.count()
 
 
-async def ask(cell: CellStore, vcpu: int = 1, limited: bool = True) -> ClaimAnswer:
+async def ask(cell: CellStore, vcpu: int = 1, limited: bool = True) -> ClaimReply:
     host = "h1" if cell.name == "c1" else "h2"
     call = call_of(await cell.tick(), member(f"n{next(_ids)}", host, VCPU=vcpu))
     return await cell.claims.place(replace(call, limited=limited))

@@ -7,7 +7,7 @@ import pytest
 from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Placed
+from redsched.store.codec.replies import Placed
 from tests.support.builders.cells import HOUR_S, active, fields_of, new_epoch, nothing_written, open_host
 from tests.support.builders.counted_claims import AT_BOTH, begin_move, counts, seats
 from tests.support.builders.placements import arrive, held, is_kept, move_to, settle, shelved, states

@@ -18,7 +18,7 @@ from redsched.scheduler.cells import Cell
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from tests.support.builders.cells import State, everything, new_epoch, raw_client
 from tests.support.builders.counted_claims import SEAT, given, group, pool
 from tests.support.waiting import wait_until

@@ -26,7 +26,7 @@ from redsched.operate.backup.archive import Archive, archive_lines, read
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from tests.support.builders.cells import raw_client
 from tests.support.builders.counted_claims import SEAT, given, group, pool
 from tests.support.builders.placements import held_claim

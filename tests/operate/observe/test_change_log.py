@@ -12,7 +12,7 @@ from redsched.model.records.changes import Change, Reset
 from redsched.operate.observe import change_log
 from redsched.operate.observe.change_log import ChangeLog, ChangeReader
 from redsched.scheduler import Scheduler
-from redsched.store.codec.results import Change as Entry
+from redsched.store.codec.replies import Change as Entry
 from tests.support.waiting import wait_until
 
 READERS = 300

@@ -19,7 +19,7 @@ from redsched.scheduler.background.lease import DutyLease
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change, Recorded
+from redsched.store.codec.replies import Change, Recorded
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import later_than, raw_client

@@ -13,7 +13,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.background.delays import Delays, FeedLag
 from redsched.scheduler.results import Effort, Finding
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Change
+from redsched.store.codec.replies import Change
 from tests.scheduler.working import at_work
 from tests.support.builders.cells import claim_on, make_due, raw_client
 from tests.support.waiting import wait_until

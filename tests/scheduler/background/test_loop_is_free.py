@@ -27,7 +27,7 @@ from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import ClaimCall, Member
+from redsched.store.codec.replies import ClaimCall, Member
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import raw_client, report_of
 from tests.support.builders.placements import Snapshot, held_claim, restore, snapshot

@@ -15,7 +15,7 @@ from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim
+from redsched.store.codec.replies import ClaimCall, ClaimReply, JournaledClaim
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.store import Store
 from tests.scheduler.working import BY_HAND
@@ -338,7 +338,7 @@ async def test_ids_that_were_made_are_returned_where_what_they_have_cannot_be_re
         await scheduler.explain(Request({"VCPU": 1}))
         claim, read = ClaimCommands.place, ClaimCommands.read
 
-        async def sent_twice(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def sent_twice(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimReply:
             answer = await claim(self, call, *more, **named)
             monkeypatch.setattr(ClaimCommands, "read", away)
             if until == "active":
@@ -372,7 +372,7 @@ async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_again(
         before = await Rollback.note(binary)
         real, lost = ClaimCommands.place, list[str]()
 
-        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimReply:
             answer = await real(self, call, *more, **named)
             if not lost:
                 lost.append(call.members[0].id)
@@ -396,7 +396,7 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
         before = await Rollback.note(binary)
         real, lost = ClaimCommands.place, list[JournaledClaim]()
 
-        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimReply:
             if not lost:
                 placed = (await real(self, call)).placed[0]
                 lost.append(held_claim(call.members[0].id, placed.token, ClaimStatus.ACTIVE, {"VCPU": 1}))

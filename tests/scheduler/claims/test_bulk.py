@@ -13,7 +13,7 @@ from redsched.model import Claim, ClaimStatus, ListedState
 from redsched.model.records.pages import Page
 from redsched.scheduler.claims.bulk import AT_ONCE
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.replies import ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work

@@ -20,7 +20,7 @@ from redsched.model import (
 from redsched.scheduler import Scheduler
 from redsched.store.codec.claim_fields import request_name
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.replies import ClaimReply
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.builders.cells import raw_client
 from tests.support.builders.counted_claims import group
@@ -138,11 +138,11 @@ async def test_a_member_that_moves_in_between_is_not_met(clean_store: str, monke
     """The store refuses a target that was chosen before the other member moved there, and another one is chosen."""
     async with at_work(clean_store, 10, 9, 8, 3) as work:
         assert await start(work, pair(APART)) == ["h0", "h1"]
-        cell, answers = work.scheduler.cells.named("c1"), list[ClaimAnswer]()
+        cell, answers = work.scheduler.cells.named("c1"), list[ClaimReply]()
         overtaking = list[bool]()
         ask = cell.store.claims.place
 
-        async def overtaken(call: Any) -> ClaimAnswer:
+        async def overtaken(call: Any) -> ClaimReply:
             if not overtaking:
                 overtaking.append(True)
                 other = await work.scheduler.claims.get("two")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from redsched.model import GangMember, KeptDecision, ReasonCount, Relation, RelationType, Request
+from redsched.model import DecisionNote, GangMember, ReasonCount, Relation, RelationType, Request
 from redsched.operate.audit.snapshot import read_cell
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -22,7 +22,7 @@ from tests.support.waiting import patience_s
 TWO = Request({"VCPU": 2}, claim_ids=("mine",), alternates=2)
 
 
-async def decision_of(scheduler: Scheduler, claim_id: str = "mine") -> KeptDecision:
+async def decision_of(scheduler: Scheduler, claim_id: str = "mine") -> DecisionNote:
     claim = await scheduler.claims.get(claim_id)
     assert claim.decision is not None
     assert any((one.placed, one.host) == (claim.decision.token, claim.decision.host) for one in claim.placements)

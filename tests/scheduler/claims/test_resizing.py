@@ -6,8 +6,8 @@ import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
-from redsched.model.kept_for import KeptFor
 from redsched.model.records.problems import NoValidHostFacts
+from redsched.model.reserved_for import ReservedFor
 from redsched.scheduler import Scheduler
 from redsched.scheduler.claims.resize import absolute
 from tests.scheduler.working import BY_HAND, at_work
@@ -134,7 +134,7 @@ async def test_a_resize_into_what_is_kept_for_another_request_says_so(clean_stor
         ) as refused:
             await work.scheduler.claims.resize("mine", token, {"VCPU": 6})
         assert refused.value.facts.rule == "kept"
-        assert refused.value.facts.kept == KeptFor({"VCPU": 4}, "big", "ml")
+        assert refused.value.facts.kept == ReservedFor({"VCPU": 4}, "big", "ml")
 
 
 async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: str) -> None:

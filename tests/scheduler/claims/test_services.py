@@ -8,7 +8,7 @@ from redsched.errors import ClaimState, InvalidRequest, NotFound, OtherAgent, Se
 from redsched.model import AgentStamp, Candidate, ClaimStatus, HostStatus, Request
 from redsched.model.records.changes import Change, Reset
 from redsched.scheduler import Scheduler
-from redsched.store.codec.results import Member
+from redsched.store.codec.replies import Member
 from tests.scheduler.conftest import report_of
 from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.builders.counted_claims import SEAT, given, group, joining, pool

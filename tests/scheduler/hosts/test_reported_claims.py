@@ -2,7 +2,7 @@
 
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
-from redsched.store.codec.results import EndedPlacement
+from redsched.store.codec.replies import EndedPlacement
 from redsched.store.store import Store
 from tests.scheduler.conftest import report_of
 from tests.support.builders.placements import held_claim

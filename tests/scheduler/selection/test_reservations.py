@@ -366,7 +366,7 @@ async def test_a_host_names_the_request_that_it_is_reserved_for(
         task = await start(work, replace(WHOLE, **fields))
         origin.leave(token)
         columns = work.scheduler.cells.named("c1").updater.columns
-        await wait_until(lambda: len(columns.kept) == 1, what="the replica has the reservation")
+        await wait_until(lambda: len(columns.reserved) == 1, what="the replica has the reservation")
         (miss,) = (await work.scheduler.explain(SMALL)).nearest
         view = await work.scheduler.hosts.get("h0")
         for kept in (miss.kept, view.kept_for):

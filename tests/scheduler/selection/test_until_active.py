@@ -19,7 +19,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim, ScriptResult
+from redsched.store.codec.replies import ClaimCall, ClaimReply, JournaledClaim, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.builders.cells import new_epoch, raw_client
@@ -460,7 +460,7 @@ async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(
     async with at_work(clean_store, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         claim, sent, go = work.store.claims.place, asyncio.Event(), asyncio.Event()
 
-        async def slow(call: ClaimCall) -> ClaimAnswer:
+        async def slow(call: ClaimCall) -> ClaimReply:
             answer = await claim(call)
             sent.set()
             await go.wait()

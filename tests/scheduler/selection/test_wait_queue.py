@@ -13,7 +13,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.results import Effort
 from redsched.scheduler.selection.wait_queue import WaitQueue
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.replies import ClaimCall, ClaimReply
 from tests.scheduler.conftest import report_of
 from tests.support.waiting import patience_s, wait_until
 
@@ -78,7 +78,7 @@ async def test_one_place_that_comes_free_is_tried_for_once(
     store, calls = scheduler.cells.named("c1").store, []
     claim = store.claims.place
 
-    async def counted(call: ClaimCall) -> ClaimAnswer:
+    async def counted(call: ClaimCall) -> ClaimReply:
         calls.append(call.carried["consumer"])
         return await claim(call)
 

@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 from redsched.model import EndReason, HostReport, HostStatus, Inventory, ReasonCount
 from redsched.store.cell import CellStore
 from redsched.store.client.function_library import VERSION, library
-from redsched.store.codec.results import Member, Replacement
+from redsched.store.codec.replies import Member, Replacement
 from redsched.store.codec.wire import mapping_of
 from redsched.store.store import Store
 from tests.store.functions.conftest import Ask

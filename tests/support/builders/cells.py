@@ -20,7 +20,7 @@ from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.claim_fields import carried
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Clock, Member, Placed
+from redsched.store.codec.replies import ClaimCall, Clock, Member, Placed
 from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import reader_client
 from redsched.store.topology.router import router_to

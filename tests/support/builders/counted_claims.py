@@ -17,7 +17,7 @@ from redsched.model import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Member, Placed, Replacement
+from redsched.store.codec.replies import ClaimReply, Member, Placed, Replacement
 from tests.support.builders.cells import HOUR_S, call_of, open_host
 from tests.support.builders.placements import arrive
 
@@ -63,7 +63,7 @@ async def ask(
     rules: tuple[ClaimRule, ...] = (),
     limits: dict[str, HostLimit] | None = None,
     fresh: bool = True,
-) -> ClaimAnswer:
+) -> ClaimReply:
     """Claim under rules and limits, with the current epoch and time."""
     call = call_of(await cell.tick(), *members, fresh=fresh)
     return await cell.claims.place(replace(call, rules=rules, limits=limits or {}))
@@ -76,7 +76,7 @@ async def given(cell: CellStore, *members: Member, rules: tuple[ClaimRule, ...] 
     return [one.host for one in answer.placed]
 
 
-def causes(answer: ClaimAnswer) -> dict[str, str]:
+def causes(answer: ClaimReply) -> dict[str, str]:
     """Return the reason for each rejected host of a refusal."""
     assert answer.outcome is Outcome.FULL, answer
     return {one.host: one.cause for one in answer.looked_at}

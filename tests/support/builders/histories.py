@@ -14,9 +14,9 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import (
-    ClaimAnswer,
+from redsched.store.codec.replies import (
     ClaimCall,
+    ClaimReply,
     EndedPlacement,
     JournaledClaim,
     Member,
@@ -223,7 +223,7 @@ class Histories:
 
     # The owner, and schedulers
 
-    async def send(self, claim_id: str, member: Member) -> ClaimAnswer:
+    async def send(self, claim_id: str, member: Member) -> ClaimReply:
         call = call_of(await self.cell.tick(), member, max_attempts=2)
         self.sent.append((claim_id, call))
         return await self.cell.claims.place(call)

@@ -8,7 +8,7 @@ from redsched.model import Amounts, ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, EndedPlacement, JournaledClaim, Placed, Replacement
+from redsched.store.codec.replies import ClaimReply, EndedPlacement, JournaledClaim, Placed, Replacement
 from tests.support.builders.cells import HOUR_S, call_of, member, new_epoch
 
 
@@ -55,7 +55,7 @@ def done(claim_id: str, placed: Placed, end_reason: EndReason = EndReason.WORK_E
     return ended(claim_id, placed.token, end_reason=end_reason, was_active=True, ended_ago_ms=0)
 
 
-async def ask_again(cell: CellStore, claim_id: str, host: str, replacement: Replacement, **amounts: int) -> ClaimAnswer:
+async def ask_again(cell: CellStore, claim_id: str, host: str, replacement: Replacement, **amounts: int) -> ClaimReply:
     """Request another placement of a claim."""
     one = replace(member(claim_id, host, **amounts), replacement=replacement)
     return await cell.claims.place(call_of(await cell.tick(), one))

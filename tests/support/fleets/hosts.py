@@ -9,7 +9,7 @@ from redsched.model import AgentStamp, Claim, ClaimStatus, EndReason, HostReport
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer, EndedPlacement, JournaledClaim
+from redsched.store.codec.replies import AttestReply, EndedPlacement, JournaledClaim
 
 
 class PlainHost:
@@ -38,7 +38,7 @@ class PlainHost:
         for placed in answer.drop:
             self._forget(placed)
 
-    async def _attest(self) -> AttestAnswer:
+    async def _attest(self) -> AttestReply:
         await self._cell.hosts.report(self.report, self._stamp())
         held, ended = tuple(self.held.values()), tuple(self.ended.values())
         return await self._cell.hosts.attest(self.name, "", self._stamp(), held, ended)

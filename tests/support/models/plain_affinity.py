@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redsched.model import Amounts, Candidate, Claim, ClaimRule, GroupPolicy, HostLimit, RuleKind, ServerGroup
-from redsched.store.codec.results import ClaimCall, Member
+from redsched.store.codec.replies import ClaimCall, Member
 
 
 @dataclass(frozen=True)

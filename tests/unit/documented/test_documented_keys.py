@@ -39,7 +39,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import FIELDS, carried
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, FencingBegun, Member, ReleaseMode, Replacement
+from redsched.store.codec.replies import ClaimCall, FencingBegun, Member, ReleaseMode, Replacement
 from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import STEP

@@ -13,7 +13,7 @@ UNNAMED = "kept for a request that waits"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFor:
+class ReservedFor:
     """What a host keeps for a request that waits for room: other claims do not get it, free or not."""
 
     slots: Annotated[Numbers, Field(description="The amounts by slot.")] = field(default_factory=dict)
@@ -34,6 +34,6 @@ class KeptFor:
         """Return a text about what a host keeps with the name of the request, if it is not hidden."""
         return text.replace(UNNAMED, self.text) if self.request else text
 
-    def seen_by(self, projects: Collection[str]) -> "KeptFor":
+    def seen_by(self, projects: Collection[str]) -> "ReservedFor":
         """Return it as a caller with these projects may see it."""
-        return self if self.project in projects else KeptFor(self.slots)
+        return self if self.project in projects else ReservedFor(self.slots)

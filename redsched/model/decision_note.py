@@ -71,7 +71,7 @@ class RankedHost:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDecision:
+class DecisionNote:
     """How the host of the placement named `token` was chosen, among the hosts of its cell.
 
     `ranked` has the host that was to be tried first, and the next two, with the scores that they had; of a decision on
@@ -108,7 +108,7 @@ class KeptDecision:
         return self.hosts - sum(one.hosts for one in self.reasons)
 
     @classmethod
-    def from_text(cls, text: str, token: str, host: str) -> "KeptDecision | None":
+    def from_text(cls, text: str, token: str, host: str) -> "DecisionNote | None":
         """Return the decision on a placement from a stored text; None if it is about others, or unreadable."""
         head, *lines = text.split("\n")
         at_ms, *members = head.split(" ")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.query.operands import Coded, Operand
+from redsched.decide.expression.operands import Coded, Operand
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere
 from redsched.errors import InvalidRequest

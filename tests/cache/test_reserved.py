@@ -1,4 +1,4 @@
-"""What hosts keep for requests that wait: part of their external usage, and free again inside `without_kept`."""
+"""What hosts keep for requests that wait: part of their external usage, and free again inside `without_reserved`."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def test_changes_apply_to_each_alone() -> None:
     columns.patch("h1", {"kept.VCPU": "1"})
     assert external(columns) == 3
     columns.patch("h1", GONE)
-    assert (external(columns), len(columns.kept)) == (2, 0)
+    assert (external(columns), len(columns.reserved)) == (2, 0)
 
 
 def test_nothing_of_a_reservation_remains() -> None:
@@ -52,7 +52,7 @@ def test_nothing_of_a_reservation_remains() -> None:
     assert difference(columns, columns_of(h1=FIELDS)) == difference(again, columns) == []
     columns.patch("h1", RESERVATION)
     columns.remove("h1")
-    assert len(columns.kept) == 0
+    assert len(columns.reserved) == 0
 
 
 def test_amounts_edited_by_hand_block() -> None:
@@ -62,7 +62,7 @@ def test_amounts_edited_by_hand_block() -> None:
 def test_without_kept_it_is_free_and_the_rows_count_as_changed() -> None:
     columns = columns_of(h1=FIELDS | RESERVATION)
     before = columns.dirty.now
-    with columns.without_kept(columns.kept.of("r1")):
+    with columns.without_reserved(columns.reserved.of("r1")):
         assert external(columns) == int(FIELDS["external.VCPU"])
         assert columns.dirty.since(before) == {columns.row("h1")}
         inside = columns.dirty.now
@@ -72,12 +72,12 @@ def test_without_kept_it_is_free_and_the_rows_count_as_changed() -> None:
 
 @pytest.mark.parametrize(("reservation", "found"), [("r1", 1), ("r2", 0)])
 def test_rows_by_reservation(reservation: str, found: int) -> None:
-    assert len(list(columns_of(h1=FIELDS | RESERVATION).kept.of(reservation))) == found
+    assert len(list(columns_of(h1=FIELDS | RESERVATION).reserved.of(reservation))) == found
 
 
 @pytest.mark.parametrize(("end_ms", "found"), [(4999, 1), (5000, 1), (5001, 0)])
 def test_rows_by_how_long_their_request_waits(end_ms: int, found: int) -> None:
-    assert len(list(columns_of(h1=FIELDS | RESERVATION).kept.until(end_ms))) == found
+    assert len(list(columns_of(h1=FIELDS | RESERVATION).reserved.until(end_ms))) == found
 
 
 def test_reserved_hosts_are_added_together_with_others() -> None:

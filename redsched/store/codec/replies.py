@@ -61,7 +61,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportAnswer:
+class ReportReply:
     """OK | ALREADY_DONE | NOT_OWNER. Unless `attested`, the host takes no claims until its agent attests."""
 
     outcome: Outcome
@@ -72,7 +72,7 @@ class ReportAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class AttestAnswer:
+class AttestReply:
     """The reply of attest.lua.
 
     OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN | NOT_OWNER | CONFLICT. `drop`: placements whose work the host must stop,
@@ -265,7 +265,7 @@ class SharedObject:
 
 
 @record
-class ClaimAnswer:
+class ClaimReply:
     """The reply of claim.lua.
 
     OK | ALREADY_DONE | FULL | OVER_QUOTA | UNSHARED | UNKNOWN | ENDED | CONFLICT | EXPIRED | WRONG_EPOCH | SETTLING |

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 from redsched.allowance import Allowance
 from redsched.cache.columns import Columns
 from redsched.decide.decider import Decider
-from redsched.decide.kept_text import MAX_CHOSEN, MAX_REASONS, OTHER
+from redsched.decide.note_text import MAX_CHOSEN, MAX_REASONS, OTHER
 from redsched.model import Group, Request
 from redsched.settings import Settings
-from redsched.store.codec.results import HostUsage
+from redsched.store.codec.replies import HostUsage
 
 pytestmark = pytest.mark.heavy
 
@@ -52,7 +52,7 @@ def keeper(columns: Columns, pick_from: int = 4) -> Decider:
 def kept(decider: Decider, request: Request, seed: int = 0) -> list[tuple[Any, list[str]]]:
     """Return the text of each place that a decision proposes, parsed, and the place's hosts in order."""
     places = decider.decide(request, Random(seed)).places
-    return [(json.loads(one.kept), list(dict.fromkeys(two.host for two in one.candidates))) for one in places]
+    return [(json.loads(one.note), list(dict.fromkeys(two.host for two in one.candidates))) for one in places]
 
 
 @given(st.lists(st.tuples(CHANGES, st.sampled_from(SHAPES), st.integers(0, 9)), min_size=1, max_size=8))
@@ -102,7 +102,7 @@ def test_without_an_allowance_nothing_is_kept() -> None:
     """Plans decide without one."""
     decider = Decider(fleet(5), Settings())
     for count in (1, 3):
-        assert {one.kept for one in decider.decide(Request({"VCPU": 1}, count=count), Random(0)).places} == {""}
+        assert {one.note for one in decider.decide(Request({"VCPU": 1}, count=count), Random(0)).places} == {""}
 
 
 def test_texts_are_short_at_10_000_hosts_with_long_names_and_many_reasons() -> None:
@@ -114,13 +114,13 @@ def test_texts_are_short_at_10_000_hosts_with_long_names_and_many_reasons() -> N
         columns.put(f"{number:063}", fields)
     decider = keeper(columns)
     [place] = decider.decide(Request({"VCPU": 1}, required=required, policy="nova"), Random(0)).places
-    text = json.loads(place.kept)
-    assert len(place.kept) < 700
+    text = json.loads(place.note)
+    assert len(place.note) < 700
     assert sum(text["left_out"].values()) == text["hosts"] - 1
     assert len(json.dumps(text["left_out"])) < MAX_REASONS + 100
     assert OTHER in text["left_out"]
     places = decider.decide(Request({"VCPU": 1}, count=200), Random(0)).places
-    assert len(places[0].kept) < 200 + (MAX_CHOSEN + 2) * 100
+    assert len(places[0].note) < 200 + (MAX_CHOSEN + 2) * 100
 
 
 @pytest.mark.parametrize("changed", [1, 6, 20], ids=["one by one", "rows together", "all rows"])

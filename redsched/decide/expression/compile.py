@@ -14,8 +14,8 @@ from operator import and_, eq, or_
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide.query.compare import RELATIONS, Test, compared, one_of
-from redsched.decide.query.operands import Operand, operand
+from redsched.decide.expression.compare import RELATIONS, Test, compared, one_of
+from redsched.decide.expression.operands import Operand, operand
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere
 from redsched.decide.work_limit import check_work
@@ -27,7 +27,7 @@ _OPERATORS = "use = < > <= >= in and or not"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Expression:
     """A compiled query: `passes(columns, rows)`, with its `text` and its variables for messages."""
 
     passes: Test
@@ -41,7 +41,7 @@ class Query:
         )
 
 
-def compile_query(query: Sequence[Any]) -> Query:
+def compile_expression(query: Sequence[Any]) -> Expression:
     """Compile a query of nested tuples or lists.
 
     Raises InvalidRequest, with the location as in `query[2][1]`, for an unknown operator or variable, an empty list, or
@@ -50,7 +50,7 @@ def compile_query(query: Sequence[Any]) -> Query:
     _check_size(query)
     variables: dict[str, Operand] = {}
     passes = _node("query", query, variables)
-    return Query(passes, json.dumps(query), tuple(variables.values()))
+    return Expression(passes, json.dumps(query), tuple(variables.values()))
 
 
 def _check_size(query: Any) -> None:

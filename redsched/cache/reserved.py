@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from redsched.model import Amounts
-from redsched.model.kept_for import KeptFor
+from redsched.model.reserved_for import ReservedFor
 from redsched.model.validation import MAX_AMOUNT, parse_int, split_slot
 
 ABOUT = {
@@ -13,7 +13,7 @@ ABOUT = {
     "reservation_request": "request",
     "reservation_project": "project",
 }
-"""The fields of a reservation besides the amounts that are kept for it, each with its attribute of `Kept`."""
+"""The fields of a reservation besides the amounts that are kept for it, each with its attribute of `Reservation`."""
 
 
 def is_of_reservation(name: str) -> bool:
@@ -22,7 +22,7 @@ def is_of_reservation(name: str) -> bool:
 
 
 @dataclass(slots=True)
-class Kept:
+class Reservation:
     """The reservation of one host: `amounts` by slot are kept for it. Until `from_ms` its request certainly waits.
 
     `request` and `project` name the request, for those who look at the host.
@@ -35,24 +35,24 @@ class Kept:
     amounts: dict[str, int] = field(default_factory=dict)
 
 
-class KeptRows:
+class ReservedRows:
     """The reserved hosts by row."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, Kept] = {}
+        self._rows: dict[int, Reservation] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def get(self, row: int) -> Kept | None:
+    def get(self, row: int) -> Reservation | None:
         """Return the reservation of a row; None if it has none."""
         return self._rows.get(row)
 
-    def rows(self) -> Iterator[tuple[int, Kept]]:
+    def rows(self) -> Iterator[tuple[int, Reservation]]:
         """Yield all reserved rows."""
         return iter(self._rows.items())
 
-    def of(self, reservation: str) -> Iterator[tuple[int, Kept]]:
+    def of(self, reservation: str) -> Iterator[tuple[int, Reservation]]:
         """Yield the rows that are reserved under this id."""
         return ((row, kept) for row, kept in self._rows.items() if kept.reservation == reservation)
 
@@ -60,7 +60,7 @@ class KeptRows:
         """Return the rows that are reserved under other ids."""
         return [row for row, kept in self._rows.items() if kept.reservation not in ("", reservation)]
 
-    def until(self, end_ms: int) -> Iterator[tuple[int, Kept]]:
+    def until(self, end_ms: int) -> Iterator[tuple[int, Reservation]]:
         """Yield the reserved rows whose request certainly waits until `end_ms` (Unix, ms) or longer."""
         return ((row, kept) for row, kept in self._rows.items() if kept.from_ms >= end_ms)
 
@@ -74,12 +74,12 @@ class KeptRows:
         kept = self._rows.get(row)
         return kept.amounts.get(slot, 0) if kept is not None else 0
 
-    def for_request(self, row: int, classes: Collection[str]) -> KeptFor | None:
+    def for_request(self, row: int, classes: Collection[str]) -> ReservedFor | None:
         """Return what a row keeps of some classes, and for whom; None for nothing."""
         kept = self._rows.get(row)
         amounts = kept.amounts.items() if kept is not None else ()
         found = {slot: amount for slot, amount in sorted(amounts) if split_slot(slot)[1] in classes}
-        return KeptFor(found, kept.request, kept.project) if kept is not None and found else None
+        return ReservedFor(found, kept.request, kept.project) if kept is not None and found else None
 
     def set_amount(self, row: int, slot: str, text: str) -> int:
         """Set what a row keeps of a slot, from the text of its field. Returns by how much that is more than before."""
@@ -108,10 +108,10 @@ class KeptRows:
         about = {name: getattr(kept, attribute) for name, attribute in ABOUT.items()}
         return about | {f"kept.{slot}": amount for slot, amount in kept.amounts.items()}
 
-    def _at(self, row: int) -> Kept:
-        return self._rows.setdefault(row, Kept())
+    def _at(self, row: int) -> Reservation:
+        return self._rows.setdefault(row, Reservation())
 
     def _drop_empty(self, row: int) -> None:
         kept = self._rows[row]
-        if kept == Kept():
+        if kept == Reservation():
             del self._rows[row]

@@ -1,7 +1,7 @@
 """The text of a decision that is kept with a claim: hosts counted by reason, and the best hosts with their scores.
 
 Every claim pays for it, so it is put together from parts that are kept until what they describe changes: the counts,
-and each host's score by weigher, which the decision itself has computed (`redsched.model.KeptDecision` reads it).
+and each host's score by weigher, which the decision itself has computed (`redsched.model.DecisionNote` reads it).
 """
 
 import json

@@ -19,6 +19,8 @@ SMALL = 40
 """A module with fewer lines is small."""
 FEWEST = 2
 """The fewest fields of a response that can be a copy: one with a single field says nothing."""
+RESPONSES = ("api", "schema")
+"""Packages with models of responses, now or in earlier releases: the records of the library are elsewhere."""
 OPERATION = "resize"
 """The operation whose modules are counted."""
 
@@ -81,7 +83,7 @@ def responses(found: Sequence[Module]) -> list[ast.ClassDef]:
     candidates = [
         one
         for module in found
-        if module.package in ("schema", "api") and "requests" not in module.path.parts
+        if module.package in RESPONSES and "requests" not in module.path.parts
         for one in module.classes
     ]
     models, grown = {"BaseModel"}, True

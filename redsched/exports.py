@@ -33,9 +33,11 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 def _checked_imports(package: str) -> dict[str, str]:
     """Return the module of each name that a package imports for type checkers."""
-    import ast  # here: only programs that use the library read the names
-    from inspect import getsource
+    import ast  # here: commands over REST read no names
+    import linecache  # inspect.getsource looks at every module first, which takes longer than some commands
 
-    checked = (node for node in ast.parse(getsource(sys.modules[package])).body if isinstance(node, ast.If))
+    module = sys.modules[package]
+    source = "".join(linecache.getlines(str(module.__file__), vars(module)))
+    checked = (node for node in ast.parse(source).body if isinstance(node, ast.If))
     imports = (node for one in checked for node in one.body if isinstance(node, ast.ImportFrom))
     return {alias.name: node.module or "" for node in imports for alias in node.names}

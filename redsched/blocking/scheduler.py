@@ -15,7 +15,7 @@ from redsched.operations.events import Events
 from redsched.operations.fleet import Fleet, request_of
 from redsched.operations.hosts import Hosts
 from redsched.operations.operation import Arguments, BaseOperation, Blocking
-from redsched.scheduler.hosts.service import HostService
+from redsched.scheduler.hosts.hosts import HostService
 from redsched.settings import Settings
 
 P = ParamSpec("P")

@@ -26,7 +26,7 @@ from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
-from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
+from redsched.decide.gang.totals import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
 from redsched.decide.note_text import RANKED, DecisionTexts
 from redsched.decide.overlay import Overlay

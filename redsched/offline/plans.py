@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from redsched.offline.loading import load, private_settings
 from redsched.operate.backup.archive import Archive
-from redsched.operate.plans.service import PlanService
+from redsched.operate.plans.plans import PlanService
 from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.scheduler import Scheduler, plugins_of
 from redsched.settings import Settings

@@ -14,7 +14,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.decide_apart.jobs import explained_apart
 from redsched.scheduler.decide_apart.limits import DecisionLimits, too_hard
 from redsched.scheduler.decide_apart.planner import Planner
-from redsched.scheduler.hosts.service import HostService
+from redsched.scheduler.hosts.hosts import HostService
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.blockers import with_claims

@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from redsched.operate.backup.import_ import Imported
     from redsched.operate.observe.change_log import ChangeLog, Render
     from redsched.operate.observe.events import EventService
-    from redsched.operate.plans.service import PlanService
-    from redsched.scheduler.agents.service import AgentService
+    from redsched.operate.plans.plans import PlanService
+    from redsched.scheduler.agents.calls import AgentService
     from redsched.scheduler.cell_tasks import CellTasks
     from redsched.scheduler.claims.bulk import BulkService
+    from redsched.scheduler.claims.claims import ClaimService
     from redsched.scheduler.claims.migration import MigrationService
     from redsched.scheduler.claims.replacements import ReplacementPlacer
-    from redsched.scheduler.claims.service import ClaimService
     from redsched.scheduler.decide_apart.planner import Planner
-    from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
+    from redsched.scheduler.declared.declarations import AggregateService, ServerGroupService, SharedPoolService
     from redsched.scheduler.explain import Explainer
     from redsched.scheduler.health import Health
     from redsched.scheduler.hosts.drain_group import GroupDrain
-    from redsched.scheduler.hosts.service import HostService
+    from redsched.scheduler.hosts.hosts import HostService
     from redsched.scheduler.quotas.enforcement import Quotas
-    from redsched.scheduler.quotas.service import QuotaService
+    from redsched.scheduler.quotas.quotas import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
     from redsched.scheduler.selection.reservations import Reservations
     from redsched.scheduler.selection.selector import Observe, Selector
@@ -125,7 +125,7 @@ class Scheduler:
     @cached_property
     def claims(self) -> "ClaimService":
         """Reads and verbs of single claims."""
-        from redsched.scheduler.claims.service import ClaimService
+        from redsched.scheduler.claims.claims import ClaimService
 
         return ClaimService(self.cells, self._enforcement, self._unmovable, lambda: self.migrations)
 
@@ -148,49 +148,49 @@ class Scheduler:
     @cached_property
     def hosts(self) -> "HostService":
         """Reads and verbs of hosts."""
-        from redsched.scheduler.hosts.service import HostService
+        from redsched.scheduler.hosts.hosts import HostService
 
         return HostService(self.cells, self._unmovable)
 
     @cached_property
     def agents(self) -> "AgentService":
         """The calls of agents without access to the store."""
-        from redsched.scheduler.agents.service import AgentService
+        from redsched.scheduler.agents.calls import AgentService
 
         return AgentService(self.cells, self._settings.poll_s)
 
     @cached_property
     def aggregates(self) -> "AggregateService":
         """Aggregates: read, create, change and delete them."""
-        from redsched.scheduler.declared.service import AggregateService
+        from redsched.scheduler.declared.declarations import AggregateService
 
         return AggregateService(self.cells)
 
     @cached_property
     def server_groups(self) -> "ServerGroupService":
         """Server groups: read, create, change and delete them."""
-        from redsched.scheduler.declared.service import ServerGroupService
+        from redsched.scheduler.declared.declarations import ServerGroupService
 
         return ServerGroupService(self.cells)
 
     @cached_property
     def shared_pools(self) -> "SharedPoolService":
         """Shared pools: read, create, change and delete them."""
-        from redsched.scheduler.declared.service import SharedPoolService
+        from redsched.scheduler.declared.declarations import SharedPoolService
 
         return SharedPoolService(self.cells)
 
     @cached_property
     def quotas(self) -> "QuotaService":
         """Quotas: read, create, change and delete them."""
-        from redsched.scheduler.quotas.service import QuotaService
+        from redsched.scheduler.quotas.quotas import QuotaService
 
         return QuotaService(self.cells, self._shares)
 
     @cached_property
     def plans(self) -> "PlanService":
         """What would happen: how much more fits, and where claims would go."""
-        from redsched.operate.plans.service import PlanService
+        from redsched.operate.plans.plans import PlanService
 
         return PlanService(self.cells, self.claims, self._shares, self._limits, self._settings, self._waiting)
 
@@ -446,7 +446,7 @@ class Scheduler:
 
     async def status(self) -> "StatusReport":
         """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
-        from redsched.operate.status.service import status
+        from redsched.operate.status.status import status
 
         return await status(self._store, self._settings, self.cells, self._unmovable)
 

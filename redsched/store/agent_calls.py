@@ -2,7 +2,7 @@
 
 An agent with access to the store runs a call on its cell, by `CellStore.call`. Any other sends it as JSON to the API,
 at POST /v1/agent/calls/{name} (`redsched.agent.rest`). There it is checked as its types and
-`redsched.api.access.agents` say, and run by `redsched.scheduler.agents.service`. So a new call is one class here, an
+`redsched.api.access.agents` say, and run by `redsched.scheduler.agents.calls`. So a new call is one class here, an
 example in `redsched.api.examples`, and a row of docs/rest.md.
 
 Every call may be repeated: a repeated one has no further effect and gets the same reply. Each raises StoreUnavailable,

@@ -17,7 +17,7 @@ from redsched.auth.caller import Caller
 from redsched.errors import Unauthenticated
 from redsched.model.role import Role
 from redsched.model.tokens import Token
-from redsched.scheduler.agents import service
+from redsched.scheduler.agents import calls as agent_calls
 from redsched.settings import Settings
 from tests.api.parts import check_problem, select
 from tests.support.waiting import patience_s, wait_until
@@ -163,12 +163,12 @@ async def test_a_host_raises_the_epoch_seldom_and_never_into_the_future(
         async def raise_above(above: str) -> httpx.Response:
             return await call(agent, "raise-epoch", {"host": "h1", "above": above})
 
-        check_problem(await raise_above(f"{now_ms + 2 * service.AHEAD_MS}-a"), 409, "claim-state")
+        check_problem(await raise_above(f"{now_ms + 2 * agent_calls.AHEAD_MS}-a"), 409, "claim-state")
         first = (await raise_above(epoch)).json()
         assert first["outcome"] == "OK"
         check_problem(await raise_above(first["epoch"]), 503, "settling")
         assert (await raise_above(epoch)).json()["outcome"] == "ALREADY_DONE"
-        monkeypatch.setattr(service, "RAISE_PAUSE_S", 0.0)
+        monkeypatch.setattr(agent_calls, "RAISE_PAUSE_S", 0.0)
         assert (await raise_above(first["epoch"])).json()["outcome"] == "OK"
 
 
@@ -177,7 +177,7 @@ async def test_who_raises_epochs_again_and_again_waits_longer_each_time_whicheve
 ) -> None:
     """Each new epoch stops the whole cell until its hosts have attested."""
     epoch, now_s = await api.attested(), 1000.0
-    monkeypatch.setattr(service, "aio", SimpleNamespace(now_s=lambda: now_s, gather=aio.gather))
+    monkeypatch.setattr(agent_calls, "aio", SimpleNamespace(now_s=lambda: now_s, gather=aio.gather))
 
     async def raise_it(who: Caller, host: str) -> httpx.Response:
         nonlocal epoch
@@ -188,13 +188,13 @@ async def test_who_raises_epochs_again_and_again_waits_longer_each_time_whicheve
 
     for times in range(3):
         assert (await raise_it(OPERATOR, f"h{times}")).json()["outcome"] == "OK"
-        now_s += service.RAISE_PAUSE_S * 2**times - 1
+        now_s += agent_calls.RAISE_PAUSE_S * 2**times - 1
         check_problem(await raise_it(OPERATOR, "another"), 503, "settling")
         now_s += 1
     assert (await raise_it(H1, "h1")).json()["outcome"] == "OK"
-    now_s += 2 * service.MAX_RAISE_PAUSE_S + 1
+    now_s += 2 * agent_calls.MAX_RAISE_PAUSE_S + 1
     assert (await raise_it(OPERATOR, "h1")).json()["outcome"] == "OK"
-    now_s += service.RAISE_PAUSE_S
+    now_s += agent_calls.RAISE_PAUSE_S
     assert (await raise_it(OPERATOR, "h1")).json()["outcome"] == "OK"
 
 

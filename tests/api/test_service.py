@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.parser import text_string_to_metric_families
 
-import redsched.operate.status.service
+import redsched.operate.status.status
 import redsched.scheduler.health
 from redsched import aio
 from redsched.api.metrics import _MILLISECONDS, Metrics
@@ -88,7 +88,7 @@ async def test_probes_and_scrapes_are_answered_while_the_store_hangs(monkeypatch
             try:
                 with monkeypatch.context() as patched:
                     patched.setattr(redsched.scheduler.health, "READY_S", 0.25)
-                    patched.setattr(redsched.operate.status.service, "STATUS_S", 0.5)
+                    patched.setattr(redsched.operate.status.status, "STATUS_S", 0.5)
                     ready, scraped, status = await aio.gather(
                         api.get(path) for path in ("/readyz", "/metrics", "/v1/status")
                     )

@@ -8,7 +8,7 @@ from redsched.errors import InvalidRequest, NotFound
 from redsched.model import GroupPolicy, Quota, Request
 from redsched.model.records.plans import Aim
 from redsched.offline.plans import plans_on
-from redsched.operate.plans import service
+from redsched.operate.plans import plans as plan_service
 from redsched.operate.plans.cell_copy import free_by_class
 from redsched.operate.plans.live import read_known
 from redsched.settings import Settings
@@ -98,8 +98,8 @@ async def test_however_many_claims_there_are_a_plan_reads_them(
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process serves nobody else."""
-    monkeypatch.setattr(service, "MAX_LEAVING", 1)
-    monkeypatch.setattr(service, "MAX_CLAIMS", 1)
+    monkeypatch.setattr(plan_service, "MAX_LEAVING", 1)
+    monkeypatch.setattr(plan_service, "MAX_CLAIMS", 1)
     held = dict.fromkeys(("x", "y", "z"), ("a", ONE))
     async with plans_on(clean_store, archive(FLEET, held), Settings(), LIMIT_S) as plans:
         assert len((await plans.drain(["a"])).moves) == 3

@@ -170,12 +170,12 @@ OPERATION = Change(
             '        """Return whether a host is heard of."""\n\n',
         ),
         Edit(
-            "redsched/scheduler/hosts/service.py",
+            "redsched/scheduler/hosts/hosts.py",
             "from redsched.model.records.hosts import",
             "from redsched.model.records.hosts import Ping\n",
         ),
         Edit(
-            "redsched/scheduler/hosts/service.py",
+            "redsched/scheduler/hosts/hosts.py",
             "    async def enable(",
             '    async def ping(self, host: str, cell: str = "") -> Ping:\n'
             '        """Return whether a host is heard of. Raises as `get`."""\n'

@@ -11,7 +11,7 @@ from redsched.api.operations import Call, handles
 from redsched.api.routes.common import caller, scheduler
 from redsched.operations.declared import Aggregates, Quotas, ServerGroups, SharedPools
 from redsched.requests.declared import SharedPoolBody
-from redsched.scheduler.declared.service import DeclaredService
+from redsched.scheduler.declared.declarations import DeclaredService
 
 
 def _service(request: Request, call: Call) -> DeclaredService[Any]:

@@ -20,7 +20,7 @@ from redsched.model.records.plans import AddingPlan, CapacityPlan, ClassAmounts,
 from redsched.wording import counted
 
 if TYPE_CHECKING:
-    from redsched.operate.plans.service import PlanService
+    from redsched.operate.plans.plans import PlanService
     from redsched.operations.operation import Async
     from redsched.operations.plans import Plans
 

@@ -19,7 +19,7 @@ from redsched.model.records.plans import Aim, Applied, AppliedMove, Move, Rebala
 from redsched.requests.plans import MAX_MOVE_S, MAX_MOVES
 
 if TYPE_CHECKING:
-    from redsched.operate.plans.service import PlanService
+    from redsched.operate.plans.plans import PlanService
     from redsched.operations.operation import Async
     from redsched.operations.plans import Plans
 

@@ -16,7 +16,7 @@ from redsched.scheduler.cells import Cells
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
     from redsched.decide.rules import Mask
-    from redsched.scheduler.declared.service import SharedPoolService
+    from redsched.scheduler.declared.declarations import SharedPoolService
 
 PAGE = 500
 

@@ -14,8 +14,8 @@ from redsched.scheduler.cells import Cells
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
     from redsched.decide.rules import Mask
-    from redsched.scheduler.declared.service import SharedPoolService
-    from redsched.scheduler.quotas.service import QuotaService
+    from redsched.scheduler.declared.declarations import SharedPoolService
+    from redsched.scheduler.quotas.quotas import QuotaService
 
 Classes = dict[str, ClassCapacity]
 

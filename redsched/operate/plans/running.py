@@ -7,7 +7,7 @@ from redsched import aio
 from redsched.errors import ClaimState, Conflict, NotFound, TooHard, Unavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
 from redsched.model.records.plans import Applied, AppliedMove, Move
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.claims.claims import ClaimService
 
 PAUSE_S = 0.2
 """How often it is looked whether the work of a moved claim runs."""

@@ -17,7 +17,7 @@ from redsched.model.records.bulk import BulkOutcome, BulkPage, BulkResult
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.by_id import find_claim
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.claims.claims import ClaimService
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.replies import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks

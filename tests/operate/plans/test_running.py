@@ -10,10 +10,10 @@ from redsched import aio
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unavailable
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.model.records.plans import Aim, AppliedMove, Move
-from redsched.operate.plans import running as moves_running, service
+from redsched.operate.plans import plans as plan_service, running as moves_running
 from redsched.operate.plans.rebalancing import VerifyQuestion
 from redsched.scheduler import Scheduler
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.claims.claims import ClaimService
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.waiting import patience_s, wait_until
 
@@ -156,7 +156,7 @@ async def test_moves_are_planned_again_if_the_fleet_changed(clean_store: str, mo
         monkeypatch.setattr(work.scheduler.plans, "_ask", counted)
         with pytest.raises(ClaimState):
             await work.scheduler.plans.rebalance(Aim.REQUEST, 5, LARGE)
-        assert len(asked) == 1 + 2 * service.TRIES
+        assert len(asked) == 1 + 2 * plan_service.TRIES
         assert (await work.scheduler.plans.rebalance(Aim.REQUEST, 5, LARGE)).after == 1
 
 

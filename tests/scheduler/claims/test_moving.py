@@ -8,7 +8,7 @@ from redsched.errors import ClaimState, NotFound, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, RelationType, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims import service
+from redsched.scheduler.claims import claims as claim_service
 from redsched.scheduler.claims.by_id import find_claims
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.builders.cells import raw_client
@@ -284,7 +284,7 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
             return late.pop() if late else await find_claims(cells, claim_id)
 
         await work.settle()
-        monkeypatch.setattr(service, "find_claims", once_late)
+        monkeypatch.setattr(claim_service, "find_claims", once_late)
         with pytest.raises(StaleToken):
             await work.scheduler.claims.release("mine", claim.token)
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE, "only that placing was meant"

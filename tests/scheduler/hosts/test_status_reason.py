@@ -8,7 +8,7 @@ from redsched.errors import InvalidRequest, PreconditionFailed
 from redsched.model import HostStatus
 from redsched.model.filters import EventFilter
 from redsched.operate.observe.recorder import Recorder
-from redsched.scheduler.hosts.service import HostService
+from redsched.scheduler.hosts.hosts import HostService
 from redsched.settings import Settings
 from tests.scheduler.working import Work, at_work
 

@@ -28,7 +28,7 @@ from redsched.operate.plans.questions import (
 from redsched.operate.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
 from redsched.operate.plans.running import carried_out
 from redsched.scheduler.cells import Cell, Cells, no_such_host
-from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.claims.claims import ClaimService
 from redsched.scheduler.decide_apart.limits import TOTAL_S, DecisionLimits
 from redsched.scheduler.decide_apart.planner import Planner
 from redsched.scheduler.quotas.shares import QuotaShares

@@ -13,7 +13,7 @@ from redsched.model import Quota
 from redsched.model.conditions import IfMatch
 from redsched.model.records.declared import QuotaView
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.declared.service import DeclaredService, Stored
+from redsched.scheduler.declared.declarations import DeclaredService, Stored
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.replies import ScriptResult

@@ -11,7 +11,7 @@ from redsched import aio
 from redsched.errors import InvalidRequest, NotFound, PlannerBusy, TooHard
 from redsched.model import GangMember, Hints, HostReport, Inventory, Relation, RelationType, Request
 from redsched.model.records.plans import Aim, CapacityPlan, RebalancePlan
-from redsched.operate.plans import live, service
+from redsched.operate.plans import live, plans as plan_service
 from redsched.operate.plans.cell_copy import CellCopy
 from redsched.operate.plans.questions import is_cut, is_late
 from redsched.scheduler import Scheduler
@@ -137,7 +137,7 @@ async def test_claims_that_changed_while_they_were_read_are_read_again(
 
 
 async def test_too_many_claims_are_refused(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "MAX_LEAVING", 1)
+    monkeypatch.setattr(plan_service, "MAX_LEAVING", 1)
     await scheduler.select(Request({"VCPU": 1}, count=2, hosts=frozenset({"h1"})))
     with pytest.raises(TooHard, match="more than 1 claims"):
         await scheduler.plans.drain(["h1"])
@@ -176,11 +176,11 @@ async def test_claims_are_read_only_for_plans_that_may_be_made(
         finally:
             reading[0] -= 1
 
-    monkeypatch.setattr(service, "read_known", counted)
+    monkeypatch.setattr(plan_service, "read_known", counted)
     asked = [asyncio.create_task(scheduler.plans.capacity(Request({"VCPU": 1}), "host")) for _ in range(20)]
     await wait_until(lambda: sum(one.done() for one in asked) >= 20 - MAX_WAITING // 2, what="most are refused")
     may_read.set()
     found = await asyncio.gather(*asked, return_exceptions=True)
     refused = [one for one in found if isinstance(one, PlannerBusy)]
-    assert (len(refused), most[0]) == (20 - MAX_WAITING // 2, service.WITH_ALL_CLAIMS)
+    assert (len(refused), most[0]) == (20 - MAX_WAITING // 2, plan_service.WITH_ALL_CLAIMS)
     assert all(isinstance(one, (CapacityPlan, PlannerBusy)) for one in found)

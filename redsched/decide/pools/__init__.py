@@ -2,7 +2,7 @@
 
 request --> needs (once per request)    the parts, each taken whole from one place
             plan  (once per layout)     which places could give them, by classes and traits
-            rooms (each host)           the numbers
+            free slots (each host)  the numbers
             search on a state           --> amounts by slot
 """
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits, unscaled_free_on
 from redsched.decide.pools.demand import PoolDemand, alone, needs_of, shared_caches
-from redsched.decide.pools.inventory import Rooms, read_key, read_rooms
+from redsched.decide.pools.inventory import FreeSlots, read_free_slots, read_key
 from redsched.decide.pools.look_ahead import classes_suffice
 from redsched.decide.pools.options import bits, plan_of
 from redsched.decide.pools.plan import ROOT, Plan
@@ -76,7 +76,7 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
     found = plan.found.get(key)
     if found is None:
         before = needs.given_up
-        state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered, short)
+        state = _search_state(needs, plan, read_free_slots(columns, row, plan), roots, covered, short)
         found = _searched(state, [], most) if state is not None else []
         if needs.given_up == before:
             _keep(plan, key, found)
@@ -98,7 +98,7 @@ def _of_unnumbered(columns: Columns, row: int, needs: PoolDemand, covered: int, 
             return found
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
     roots = _roots(columns, row, needs, plan)
-    state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered)
+    state = _search_state(needs, plan, read_free_slots(columns, row, plan), roots, covered)
     if state is None or (found and all(len(options) == 1 for options in state.options)):
         return found
     return found + _searched(state, found, most - len(found))
@@ -164,17 +164,17 @@ def _short_of_memory(columns: Columns, row: int, needs: PoolDemand, plan: Plan) 
 def _search_state(
     needs: PoolDemand,
     plan: Plan,
-    rooms: Rooms,
+    free_slots: FreeSlots,
     roots: frozenset[int],
     covered: int,
     short: frozenset[tuple[int, int]] = NOTHING_SHORT,
 ) -> SearchState | None:
     """Return the empty state of a host; None if a part has no room even by itself, or all parts together have none."""
-    state = SearchState(needs, plan, rooms, covered)
+    state = SearchState(needs, plan, free_slots, covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
         allowed = (one for one in options if state.allows(part, one) and (index, one.place) not in short)
-        if rooms.has_units:
-            allowed = (one for one in allowed if rooms.allows(one.takes))
+        if free_slots.has_units:
+            allowed = (one for one in allowed if free_slots.allows(one.takes))
         has_root = index not in plan.of_root or index in roots
         state.options.append([one for one in allowed if has_root or one.place != ROOT])
         if not state.has_room(index):

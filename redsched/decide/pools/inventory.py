@@ -14,7 +14,7 @@ Numbers = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class FreeSlots:
     """By the slot's index: `most`, the largest amount that may be taken of it, and `numbers`.
 
     `has_units`: some slot has a min_unit or step_size, so that it does not give a part every amount up to `most`.
@@ -30,17 +30,17 @@ class Rooms:
 
 
 def read_key(columns: Columns, row: int, plan: Plan) -> Hashable:
-    """Return a key that is equal for hosts of a plan with equal rooms. Cheaper than the rooms."""
+    """Return a key that is equal for hosts of a plan with equal free slots. Cheaper than these."""
     if plan.shared_slots or columns.minimum or columns.step:
-        rooms = read_rooms(columns, row, plan)
-        return (*rooms.most, *rooms.numbers)
+        free_slots = read_free_slots(columns, row, plan)
+        return (*free_slots.most, *free_slots.numbers)
     slots = plan.slots
     capacity, claimed = columns.capacity.at(row, slots), columns.claimed.at(row, slots)
     external, largest = columns.external.at(row, slots), columns.maximum.at(row, slots)
     return tuple(map(min, map(sub, map(sub, capacity, claimed), external), largest))
 
 
-def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
+def read_free_slots(columns: Columns, row: int, plan: Plan) -> FreeSlots:
     """Read every slot of a plan for one host."""
     families = columns.capacity, columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
     numbers = list(zip(*(family.at(row, plan.slots) for family in families), strict=True))
@@ -50,7 +50,7 @@ def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
         min(free(capacity, claimed, external), largest) // step * step
         for capacity, claimed, external, _, largest, step in numbers
     ]
-    return Rooms(most, numbers, any(one[3] > 1 or one[5] > 1 for one in numbers))
+    return FreeSlots(most, numbers, any(one[3] > 1 or one[5] > 1 for one in numbers))
 
 
 def _shared(columns: Columns, slot: str) -> Numbers:

@@ -118,7 +118,7 @@ class Search:
         is_like_others = state.plan.twins[place] >= 0 and place not in state.chosen.values()
         if not is_like_others or any(state.taken[one] or one in self._avoid for one in slots):
             return place
-        numbers = state.rooms.numbers
+        numbers = state.free_slots.numbers
         return state.plan.twins[place], tuple((state.most[one], *numbers[one][3:]) for one in slots)
 
     def _is_feasible(self, index: int, depth: int) -> bool:

@@ -1,7 +1,7 @@
 """The state of a search: where units are placed so far, what is left, and what is allowed. Chooses nothing."""
 
 from redsched.decide.pools.demand import Part, PoolDemand, Sort
-from redsched.decide.pools.inventory import Rooms
+from redsched.decide.pools.inventory import FreeSlots
 from redsched.decide.pools.plan import NO_NODE, Option, Plan
 from redsched.model import NumaAffinity
 
@@ -17,9 +17,9 @@ class SearchState:
     order of placing.
     """
 
-    def __init__(self, needs: PoolDemand, plan: Plan, rooms: Rooms, covered: int) -> None:
-        self.needs, self.plan, self.rooms = needs, plan, rooms
-        self.most = rooms.most
+    def __init__(self, needs: PoolDemand, plan: Plan, free_slots: FreeSlots, covered: int) -> None:
+        self.needs, self.plan, self.free_slots = needs, plan, free_slots
+        self.most = free_slots.most
         self.taken = [0] * len(plan.slots)
         self.left = [part.count for part in needs.parts]
         self.cells_left = sum(part.count for part in needs.parts if part.sort is Sort.CELL)

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from redsched.decide.pools import assignments, needs_of, search
-from redsched.decide.pools.inventory import read_rooms
+from redsched.decide.pools.inventory import read_free_slots
 from redsched.decide.pools.look_ahead import can_be_apart, may_be_near
 from redsched.decide.pools.options import plan_of
 from redsched.decide.pools.state import SearchState
@@ -94,7 +94,7 @@ def test_units_that_lie_apart_make_way_for_each_other() -> None:
     columns, needs = of.columns(), needs_of(Request(groups=pair, group_policy="isolate"))
     row = columns.row("h1") or 0
     plan = plan_of(columns, row, needs, ())
-    state = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
+    state = SearchState(needs, plan, read_free_slots(columns, row, plan), 0)
     state.options = [
         [one for one in options if state.allows(part, one)]
         for part, options in zip(needs.parts, plan.options, strict=True)
@@ -115,7 +115,7 @@ def test_devices_may_be_near_as_long_as_the_cells_left_can_lie_where_most_are(de
     columns, needs = of.columns(), needs_of(Request(numa=Numa((NumaCell(1, 1),) * 2), pci=(gpus,)))
     row = columns.row("h1") or 0
     plan = plan_of(columns, row, needs, ())
-    state = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
+    state = SearchState(needs, plan, read_free_slots(columns, row, plan), 0)
     state.options = [list(options) for options in plan.options]
     assert may_be_near(state, 1) == may
 
@@ -137,7 +137,7 @@ def test_a_dead_end_is_known_by_who_lies_where_and_not_by_what_is_taken_alone(re
     plan = plan_of(columns, row, needs, ())
 
     def state(first: str, second: str) -> tuple[object, ...]:
-        board = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
+        board = SearchState(needs, plan, read_free_slots(columns, row, plan), 0)
         for index, place in enumerate((first, second)):
             board.take(index, next(one for one in plan.options[index] if plan.places[one.place] == place))
         return board.snapshot()

@@ -5,15 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from redsched.decide.scoring.demand import taken_by
-from redsched.decide.work_limit import TooMuchWork, WorkLimit
-from redsched.errors import NotFound, RedschedError, TooHard
-from redsched.model import CLAIMS, Amounts, HostReport, Request
-from redsched.model.records.plans import AddingPlan, CapacityPlan, LeavingPlan, RebalancePlan
+from redsched.decide.work_limit import TooMuchWork, WorkLimit, check_work
+from redsched.errors import Conflict, InvalidRequest, NotFound, RedschedError, TooHard
+from redsched.model import CLAIMS, Amounts, HostReport, HostStatus, Request
+from redsched.model.records.plans import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, RebalancePlan, Room
 from redsched.model.records.problems import TooHardFacts
-from redsched.operate.plans import adding, leaving
+from redsched.operate.plans import leaving
 from redsched.operate.plans.capacity import MAX_PLACES, capacity
-from redsched.operate.plans.cell_copy import CellCopy
+from redsched.operate.plans.cell_copy import CellCopy, free_by_class
+from redsched.operate.plans.relocation import Relocation
 from redsched.scheduler.references import undeclared_in
+from redsched.store.codec.fields import attribute_fields, host_fields
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class AddingQuestion:
         """Return the answer. Raises NotFound, InvalidRequest."""
         if self.request is not None:
             _refuse_undeclared(copy, self.request)
-        return adding.with_hosts(copy, self.reports, self.request)
+        return with_hosts(copy, self.reports, self.request)
 
 
 def answer(source: Callable[[], CellCopy], question: Callable[[CellCopy], T], limit_s: float) -> T | RedschedError:
@@ -97,3 +99,44 @@ def times_within(limits: Amounts, used: Amounts, request: Request) -> int | None
 def _refuse_undeclared(copy: CellCopy, request: Request) -> None:
     if missing := next(undeclared_in(request, copy.columns), ""):
         raise NotFound(f"{missing} is not declared: declare it first, or leave it out of the request")
+
+
+def with_hosts(copy: CellCopy, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:
+    """Return what these hosts, empty and enabled, would change. Raises InvalidRequest, TooMuchWork."""
+    known = [one.name for one in reports if one.name in copy.columns]
+    if known:
+        raise InvalidRequest(
+            f"host {known[0]!r} is in cell {copy.cell} already: give the hosts to be added names of their own"
+        )
+    before = free_by_class(copy.columns)
+    first = capacity(copy, request) if request is not None else None
+    served_before = _served(copy)
+    with copy.trial():
+        for report in reports:
+            copy.add(report.name, new_host_fields(report, copy.columns.epoch))
+        after = free_by_class(copy.columns)
+        then = capacity(copy, request) if request is not None else None
+        served = _served(copy)
+    classes = tuple(ClassAmounts(one, after[one][0], before.get(one, (0, 0))[1], after[one][1]) for one in after)
+    room = Room(first.places, then.places, first.at_least or then.at_least) if first and then else None
+    return AddingPlan(len(reports), classes, len(copy.pending()) - served_before, served - served_before, room)
+
+
+def _served(copy: CellCopy) -> int:
+    """Return how many of the claims that wait for a place would get one, in order."""
+    served = 0
+    with copy.trial():
+        for claim in copy.pending():
+            check_work("placing what waits")
+            try:
+                Relocation(copy).move(claim)
+            except (Conflict, NotFound):
+                continue
+            served += 1
+    return served
+
+
+def new_host_fields(report: HostReport, epoch: str) -> dict[str, str]:
+    """Return all fields of a host that is up and enabled, and has attested to this epoch, without claims."""
+    fields = {"version": "1", "epoch": epoch, "status": HostStatus.ENABLED.value, "alive": "1"}
+    return {**host_fields(report), **attribute_fields(report), **fields}

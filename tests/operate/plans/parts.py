@@ -10,9 +10,8 @@ from redsched.errors import RedschedError
 from redsched.model import LEASED, Aggregate, HostReport, Inventory, Pool, Request, ServerGroup, SharedPool
 from redsched.model.records.plans import Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.operate.backup.archive import FORMAT, Archive, Head
-from redsched.operate.plans.adding import new_host_fields
 from redsched.operate.plans.cell_copy import CellCopy
-from redsched.operate.plans.questions import CapacityQuestion, LeavingQuestion, answer
+from redsched.operate.plans.questions import CapacityQuestion, LeavingQuestion, answer, new_host_fields
 from redsched.operate.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.settings import Settings
 from redsched.store.codec.fields import aggregate_fields, claim_from, group_fields, pool_fields

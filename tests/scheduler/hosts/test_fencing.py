@@ -15,8 +15,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, EndReason, FromWhy, Request
 from redsched.operate.observe.recorder import Recorder
 from redsched.scheduler import Scheduler
-from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
-from redsched.scheduler.hosts.fencing import Fencer
+from redsched.scheduler.hosts.fencing import FenceCommand, FenceFailed, Fencer
 from redsched.scheduler.results import Fenced
 from redsched.settings import Settings
 from redsched.store.commands.fencing import Held

@@ -11,6 +11,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 import redsched
+from redsched import scheduler
 
 pytestmark = pytest.mark.heavy
 
@@ -30,6 +31,15 @@ def test_no_room_but_the_store_may_know_redis(module: str) -> None:
     rooms = {f"redsched.{one.name}" for one in pkgutil.iter_modules(redsched.__path__)}
     assert set(contract["source_modules"]) == rooms - {"redsched.store"}
     assert module in contract["forbidden_modules"]
+
+
+def test_every_module_of_the_scheduler_has_a_place_above_or_below_what_operates() -> None:
+    """A module that the contract does not list could import what operates, and place nothing without it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [contract] = [one for one in contracts if one["name"].startswith("what places does not know what operates")]
+    placed = {name.strip() for layer in contract["layers"] for name in layer.split(":")}
+    modules = {f"redsched.scheduler.{one.name}" for one in pkgutil.iter_modules(scheduler.__path__)}
+    assert placed == modules | {"redsched.operate"}
 
 
 @pytest.mark.parametrize("package", ["redsched", "redsched.model", "redsched.cache.columns", "redsched.decide"])

@@ -36,7 +36,7 @@ StartedOnce = Callable[[Path], PrivateServer]
 
 YOUNG = 10_000
 """Objects that a test may make before the collector looks at them."""
-pytest.register_assert_rewrite("tests.support.builders", "tests.support.models")
+pytest.register_assert_rewrite("tests.support.builders", "tests.support.models", "tests.contract.parts")
 pytest_plugins = ["tests.support.suite_times"]
 STATE = pytest.StashKey[TemporaryDirectory[str]]()
 

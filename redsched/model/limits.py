@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Sized
 
 from redsched.errors import InvalidRequest
-from redsched.model.validation import check_trait, shown
+from redsched.model.validation import MAX_AMOUNT, check_trait, shown
 
 MAX_LEASE_S = 86_400
 MAX_DEADLINE_S = 86_400
@@ -67,6 +67,16 @@ def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
             raise InvalidRequest("any_of has an empty list, which no host can satisfy: name at least one trait in each")
         for trait in one:
             check_trait(trait)
+
+
+def check_limit(limit: int) -> None:
+    """Raise InvalidRequest unless a page may have so many items; the most is the caller's own choice."""
+    check_range("limit", limit, 1, MAX_AMOUNT)
+
+
+def check_wait(queue_timeout_s: int) -> None:
+    """Raise InvalidRequest unless a call may wait so many seconds for room."""
+    check_range("queue_timeout_s", queue_timeout_s, 0, MAX_WAIT_S)
 
 
 def check_lease(lease_s: int) -> None:

@@ -10,18 +10,7 @@ from redsched.model.filters import ClaimFilter
 from redsched.model.records.bulk import BulkPage
 from redsched.model.records.pages import CLAIMS, Page
 from redsched.model.records.service import Ending
-from redsched.operations.operation import (
-    Arguments,
-    Mode,
-    Part,
-    Reply,
-    Sent,
-    listing,
-    operation,
-    pairs,
-    query,
-    read_record,
-)
+from redsched.operations.operation import Arguments, Mode, Part, Reply, Sent, listing, operation, query, read_record
 from redsched.operations.route import OF_PLACING, OF_VERB, Route
 
 CLAIM = "/v1/claims/{claim_id}"
@@ -62,8 +51,7 @@ def _bulk(word: str, method: str, path: str, model: str, *, may_end: bool = Fals
 def _filtered(arguments: Arguments) -> Sent:
     """Return a bulk call: its filter is parameters like the others."""
     (_, wanted), *rest = arguments.items()  # the filter is the first
-    given = {name: value for name, value in rest if value or name == "lease_s"}  # 0 s is refused, not left out
-    return Sent(query=(*query(**wanted.given), *pairs(given)))
+    return Sent(query=query(**wanted.given, **dict(rest)))
 
 
 def _is_over(reply: Reply) -> bool:

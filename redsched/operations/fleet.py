@@ -130,7 +130,7 @@ def _shows(arguments: Arguments) -> Sent:
 
 def _explains(arguments: Arguments) -> Sent:
     body = request_of(arguments["request"], arguments["fields"]).body()
-    asked = query(host=arguments["hosts"], limit=arguments["limit"], after=arguments["after"])
+    asked = query(host=arguments["hosts"], limit=arguments["limit"] or None, after=arguments["after"])
     return Sent(query=asked, body=body)
 
 

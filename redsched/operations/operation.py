@@ -147,7 +147,7 @@ class BaseOperation(Generic[P, R]):
         """Return the path with these names. Raises InvalidRequest for a name that no object can have."""
         path = self.route.path
         for name, value in names.items():
-            checked = check_name(_NAMED.get(path.split("/")[2], "name"), value)
+            checked = check_name(_NAMED[path.split("/")[2]], value)
             path = path.replace(f"{{{name}}}", quote(checked))
         return path
 
@@ -290,8 +290,8 @@ def listing(
 
 
 def query(**given: Any) -> tuple[tuple[str, str], ...]:
-    """Return query parameters. None, '', 0, () and a flag that is not set are none."""
-    return pairs({name: value for name, value in given.items() if value})
+    """Return query parameters. None, '', 0 (but as a limit or a lease), () and a flag that is not set are none."""
+    return pairs({name: value for name, value in given.items() if value or name in _NEVER_0})
 
 
 def pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -360,6 +360,14 @@ def read_record(kind: Any, text: bytes) -> Any:
     return adapter(kind).validate_json(text, extra="ignore")
 
 
+_NEVER_0 = ("limit", "lease_s")
 _TAG = re.compile(r'"[^"]+"')
-_NAMED = {"hosts": "host", "claims": "claim id", "quotas": "project"}
+_NAMED = {
+    "hosts": "host",
+    "claims": "claim id",
+    "aggregates": "aggregate",
+    "server-groups": "server group",
+    "shared-pools": "pool",
+    "quotas": "project",
+}
 """What errors call the name of an object, where it has a term of its own."""

@@ -24,23 +24,14 @@ MAX_NEW_HOSTS = 10_000
 SMALL: dict[str, Any] = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
 
 
-def _places(request: Request) -> Request:
-    if request.claim_ids:
-        raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
-    return request
-
-
 def _topology_or_none(value: str) -> str:
     return check_topology(value) if value else value
-
-
-PlannedRequest = Annotated[Request, AfterValidator(_places)]
 
 
 class CapacityBody(Strict):
     """The request to count, and whether to look at failures too."""
 
-    request: Annotated[PlannedRequest, Field(description="The body of a selection, without claim ids.")]
+    request: Annotated[Request, Field(description="The body of a selection, without claim ids.")]
     n_plus_one: Annotated[
         str,
         AfterValidator(_topology_or_none),
@@ -88,9 +79,7 @@ class AddingBody(Strict):
     """The hosts to be added, and the request of which to count how many fit then."""
 
     hosts: Annotated[tuple[NewHost, ...], Field(min_length=1, max_length=MAX_NEW_HOSTS, description="The new hosts.")]
-    request: Annotated[
-        PlannedRequest | None, Field(description="The body of a selection, to count before and after.")
-    ] = None
+    request: Annotated[Request | None, Field(description="The body of a selection, to count before and after.")] = None
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -113,15 +102,11 @@ class AddingBody(Strict):
     async def reports(self) -> list[HostReport]:
         """Return the report of each new host, giving others a turn meanwhile.
 
-        Raises InvalidRequest if a name occurs twice, or there are too many.
+        Raises InvalidRequest if there are too many.
         """
         if sum(one.repeat for one in self.hosts) > MAX_NEW_HOSTS:
             raise InvalidRequest(f"a plan adds at most {MAX_NEW_HOSTS} hosts: plan for some of them")
-        found = [report for one in self.hosts for report in await one.reports()]
-        names = [one.name for one in found]
-        if len(set(names)) < len(names):
-            raise InvalidRequest("hosts: a name is there twice: names must be unique")
-        return found
+        return [report for one in self.hosts for report in await one.reports()]
 
 
 class RebalanceBody(Strict):
@@ -136,7 +121,7 @@ class RebalanceBody(Strict):
     aim: Annotated[Aim, Field(alias="for", description="request, waiting, drain or policy.")]
     max_moves: Annotated[int, Field(ge=1, le=MAX_MOVES, strict=True, description="The most moves.")] = 10
     request: Annotated[
-        PlannedRequest | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
+        Request | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
     ] = None
     hosts: Annotated[
         tuple[GivenHost, ...], Field(max_length=MAX_HOSTS, description="For `drain`: the hosts to be emptied.")

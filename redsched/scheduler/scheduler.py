@@ -10,11 +10,13 @@ from redsched import logs, tracing
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, OneOf, Request, values_of
 from redsched.model.filters import UsageBy, usage_by
+from redsched.model.limits import check_range
 from redsched.model.records.audit import AuditReport
-from redsched.model.records.capacity import CapacityBy, CapacityRow
+from redsched.model.records.capacity import CapacityBy, CapacityRow, capacity_by
 from redsched.model.records.changes import Change, Reset
 from redsched.model.records.declared import UsageRow
 from redsched.model.records.selections import Selections
+from redsched.model.validation import MAX_AMOUNT
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells, build_cell
 from redsched.scheduler.decide_apart.limits import DecisionLimits
@@ -391,6 +393,7 @@ class Scheduler:
         Raises NotFound for a host, claim, group or aggregate that does not exist, NoValidHost if the hint same_host
         leaves no host, TooHard.
         """
+        check_range("limit", limit, 0, MAX_AMOUNT)
         further = await self.host_names(limit, after) if limit else ()
         return await self._explainer.explain(request, tuple(dict.fromkeys((*values_of(hosts), *further))))
 
@@ -460,7 +463,7 @@ class Scheduler:
         return await usage(self.cells, usage_by(",".join(values_of(by) or (UsageBy.CLASS,))), project)
 
     async def capacity(
-        self, by: "CapacityBy | None" = None, within: "Sequence[str] | None" = None
+        self, by: "CapacityBy | str | None" = None, within: "Sequence[str] | None" = None
     ) -> "tuple[CapacityRow, ...]":
         """Return the amounts of all hosts and shared pools by class, or also by zone, aggregate, project or consumer.
 
@@ -469,6 +472,7 @@ class Scheduler:
         """
         from redsched.operate.observe.capacity import capacity
 
+        by = capacity_by(by)
         if within is None:
             return await capacity(self.cells, self.shared_pools, by)
         from redsched.operate.observe.own_capacity import own_capacity

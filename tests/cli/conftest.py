@@ -29,10 +29,14 @@ STORE, REST = "store", "rest"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of a module with BOTH_LINKS over the store and over the REST API."""
+    """Run the tests of a module with BOTH_LINKS over the store, and in the long run over the REST API too.
+
+    Commands do not know their link, and `tests/contract` compares what each operation does over both in every run.
+    """
     both = getattr(metafunc.module, "BOTH_LINKS", False) and "needs_store" not in metafunc.fixturenames
     if both and "link" in metafunc.fixturenames:
-        metafunc.parametrize("link", [STORE, REST])
+        marks = () if "needs_both" in metafunc.fixturenames else pytest.mark.long
+        metafunc.parametrize("link", [STORE, pytest.param(REST, marks=marks)])
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +60,11 @@ def link() -> str:
 @pytest.fixture
 def needs_store() -> None:
     """Keep a test of a module with BOTH_LINKS to the store."""
+
+
+@pytest.fixture
+def needs_both() -> None:
+    """Have a test of a module with BOTH_LINKS run over both in every run: what it checks is no operation's result."""
 
 
 @pytest.fixture

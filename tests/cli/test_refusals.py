@@ -40,6 +40,7 @@ def test_a_spread_is_named_with_the_count_that_fits(redsched: Redsched) -> None:
     redsched("select", *places, "--count", "5").check()
 
 
+@pytest.mark.usefixtures("needs_both")
 def test_a_store_that_is_out_of_memory_is_named(redsched: Redsched, store: str) -> None:
     redsched("select", "VCPU=2", "--id", "mine").check()
     with redis.Redis.from_url(store, protocol=2) as client:

@@ -80,9 +80,9 @@ def tenant(folder: Path) -> tuple[Authenticator, dict[str, str]]:
     return Authenticator(WatchedTokenFile(folder / "tokens.yaml")), {"REDSCHED_TOKEN_FILE": str(folder / "token")}
 
 
-@pytest.fixture(params=[STORE, REST])
+@pytest.fixture(params=[STORE, pytest.param(REST, marks=pytest.mark.long)])
 def link(request: pytest.FixtureRequest) -> str:
-    """Return how commands reach the fleet, over the store and over REST; tests override it to use one."""
+    """Return how commands reach the fleet: over the store, and in the long run over REST; tests override it."""
     return str(request.param)
 
 

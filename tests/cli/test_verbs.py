@@ -220,6 +220,7 @@ def test_the_reason_of_a_drain_is_shown_until_the_host_is_enabled(redsched: Reds
     assert "new GPUs" not in redsched("host", "show", "h1").check().output
 
 
+@pytest.mark.usefixtures("needs_both")
 def test_a_request_that_waits_says_what_for(redsched: Redsched) -> None:
     waited = redsched("select", "VCPU=9", "--wait", "1")
     why = "none of 2 hosts can take 9 VCPU: 2 short of VCPU"

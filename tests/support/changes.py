@@ -127,21 +127,17 @@ CLAIM_FIELD = Change(
     ),
     writers=("tests.support.claim_rows",),
 )
-PING_TEST = '''"""A host is pinged over the store and over REST, with the same result."""
+PING_TEST = '''"""A host is pinged the same way on a scheduler and over REST."""
 
-from redsched.blocking import Scheduler
-from redsched.client import Client
-from redsched.model.records.hosts import Ping
-from redsched.settings import Settings
-from tests.cli.conftest import Redsched, served
+from redsched.errors import NotFound
+from redsched.operations.hosts import Hosts
+from tests.contract.parts import Play, contract
 
 
-def test_a_host_is_pinged_over_both_links(redsched: Redsched, store: str) -> None:
-    redsched("host", "list").check()
-    with served(Settings(redis_url=store)) as url, Client(url) as client:
-        assert client.hosts.ping("h1") == Ping("h1", alive=True)
-    with Scheduler.connect(store) as scheduler:
-        assert scheduler.hosts.ping("h1") == Ping("h1", alive=True)
+@contract(Hosts.ping)
+async def test_pinging(play: Play) -> None:
+    assert (await play.does("h1", cell="c1")).alive
+    await play.refuses(NotFound, "h9")
 '''
 
 OPERATION = Change(
@@ -189,10 +185,11 @@ OPERATION = Change(
         ),
         Edit("docs/howto/python-client.md", "| `hosts.get`", "| `hosts.ping` | Whether a host is heard of. |\n"),
         Edit("CHANGELOG.md", "- ", "- `hosts.ping` and its route: whether a host is heard of.\n"),
-        Edit("tests/cli/test_ping.py", "", PING_TEST),
+        Edit("tests/contract/test_ping.py", "", PING_TEST),
     ),
     (
-        "tests/cli/test_ping.py",
+        "tests/contract/test_ping.py",
+        "tests/contract/test_complete.py",
         "tests/unit/test_operations.py",
         "tests/unit/test_records.py",
         "tests/unit/documented/test_documented_client.py",

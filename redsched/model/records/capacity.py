@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from redsched.errors import InvalidRequest
+
 
 class CapacityBy(StrEnum):
     """What amounts are summed by, besides their class."""
@@ -15,6 +17,13 @@ class CapacityBy(StrEnum):
     AGGREGATE = "aggregate"
     PROJECT = "project"
     CONSUMER = "consumer"
+
+
+def capacity_by(text: str | None) -> CapacityBy | None:
+    """Return what a name says to sum by. Raises InvalidRequest."""
+    if text and text not in set(CapacityBy):
+        raise InvalidRequest(f"by {text[:80]!r} is not a key to sum by: use one of {', '.join(CapacityBy)}")
+    return CapacityBy(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)

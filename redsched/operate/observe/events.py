@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Mapping
 from redsched.errors import InvalidRequest
 from redsched.model import OneOf
 from redsched.model.filters import ALL, RESET, EventFilter
+from redsched.model.limits import check_limit
 from redsched.model.records.events import Event
 from redsched.model.records.pages import Page
-from redsched.model.validation import parse_int
+from redsched.model.validation import check_name, parse_int
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.fields import AMOUNT
 from redsched.store.codec.replies import Event as LoggedEvent
@@ -40,6 +41,7 @@ class EventService:
         An event of kind `reset` comes first in a cell whose log does not go on there, or which `after` does not name.
         Raises InvalidRequest or NotFound if `after` is not an event's id.
         """
+        check_limit(limit)
         reached = self._places(after) if after else {cell.name: FEED_START for cell in self._cells}
         page: list[Event] = []
         read = 0
@@ -56,6 +58,7 @@ class EventService:
 
     async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> tuple[Event, ...]:
         """Return the latest events of all cells, ordered by time."""
+        check_limit(limit)
         # Oldest first within each cell: the stable sort then keeps the order of events of the same millisecond.
         found = [(cell, one) for cell in self._cells for one in reversed(await _newest(cell, limit, wanted))]
         found.sort(key=lambda one: int(one[1].fields["at_ms"]))
@@ -70,6 +73,7 @@ class EventService:
         self, claim_id: str, kind: OneOf = None, newest: bool = False, limit: int = 100, after: str = ""
     ) -> Page[Event]:
         """Return the events of a claim as `list` does; with `newest`, the latest ones. Raises as `list` does."""
+        check_name("claim id", claim_id)
         return await self.page(EventFilter(claim=claim_id, kind=kind), newest, limit, after)
 
     async def page(self, wanted: EventFilter, newest: bool, limit: int, after: str) -> Page[Event]:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast
 
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_COUNT, HostReport, Request
+from redsched.model.limits import check_range
 from redsched.model.records.plans import AddingPlan, Aim, Applied, CapacityPlan, LeavingPlan, Move, RebalancePlan
-from redsched.model.validation import check_topology
+from redsched.model.validation import MAX_AMOUNT, check_name, check_topology
 from redsched.operate.plans.cell_copy import CellCopy
 from redsched.operate.plans.live import MAX_CLAIMS, MAX_LEAVING, Known, read_known
 from redsched.operate.plans.merging import merged_adding, merged_capacity, merged_leaving, merged_rebalancing
@@ -76,7 +77,7 @@ class PlanService:
         """
         if n_plus_one:
             check_topology(n_plus_one)
-        request = await with_hints(request, self._cells)
+        request = await self._with_hints(request)
         question = CapacityQuestion(request, n_plus_one)
         found = [await self._ask(cell, question, all_claims=bool(n_plus_one)) for cell in self._cells]
         return replace(merged_capacity(found), quota=await self._quota(request))
@@ -96,7 +97,9 @@ class PlanService:
         """
         if not reports:
             raise InvalidRequest("no hosts are given: describe at least one")
-        request = await with_hints(request, self._cells) if request is not None else None
+        if len({one.name for one in reports}) < len(reports):
+            raise InvalidRequest("hosts: a name is there twice: names must be unique")
+        request = await self._with_hints(request) if request is not None else None
         by_cell: dict[str, list[HostReport]] = {}
         for one in reports:
             by_cell.setdefault(self._cells.named(one.cell).name, []).append(one)
@@ -122,9 +125,10 @@ class PlanService:
         fast).
         """
         check_aim(aim, request, hosts, policy)
+        check_range("max_moves", max_moves, 1, MAX_AMOUNT)
         if aim is Aim.REQUEST:
             assert request is not None
-            return await self._for_request(max_moves, await with_hints(request, self._cells))
+            return await self._for_request(max_moves, await self._with_hints(request))
         if aim is Aim.DRAIN:
             cells = await self._cells_of(hosts)
             asked = [(cell, RebalanceQuestion(aim, max_moves, hosts=some)) for cell, some in cells.items()]
@@ -192,6 +196,11 @@ class PlanService:
                     raise
         raise AssertionError
 
+    async def _with_hints(self, request: Request) -> Request:
+        if request.claim_ids:
+            raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
+        return await with_hints(request, self._cells)
+
     async def _leave(self, hosts: Collection[str], gone: bool) -> LeavingPlan:
         if not hosts:
             raise InvalidRequest("no hosts are given: name at least one")
@@ -227,6 +236,7 @@ class PlanService:
         await self._cells.catch_up()
         found: dict[Cell, list[str]] = {}
         for host in sorted(set(hosts)):
+            check_name("host", host)
             found.setdefault(self._cell_of(host), []).append(host)
         return found
 

@@ -9,6 +9,7 @@ from redsched import aio
 from redsched.errors import NotFound
 from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.model.records.problems import NotFoundFacts
+from redsched.model.validation import check_name
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, is_live
 from redsched.store.codec.claim_codec import counted_by
@@ -41,7 +42,7 @@ async def find_claims(cells: Cells, claim_id: str) -> list[tuple[Cell, Claim]]:
 
     Raises NotFound, or Settling while a host may still restore such a claim.
     """
-    found = await _known_in_all(cells, [claim_id])
+    found = await _known_in_all(cells, [check_name("claim id", claim_id)])
     if not found:
         await cells.refuse_unsettled(f"claim {claim_id}")
         # The host may have restored the claim after the first read, and its cell may have settled only then.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.model.filters import ME, ClaimFilter
-from redsched.model.limits import check_lease
+from redsched.model.limits import MAX_DEADLINE_S, check_lease, check_limit, check_range, check_wait
 from redsched.model.records.pages import Page
 from redsched.model.reserved_for import ReservedFor
 from redsched.model.validation import split_slot
@@ -110,6 +110,7 @@ class ClaimService:
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> "ClaimPage":
         """Return the next page of matching claims as `list` does, without their reasons."""
+        check_limit(limit)
         if ME in values_of(wanted.owner):
             raise InvalidRequest(
                 f"the owner {ME} is who calls the REST API with a token, and nobody is known here: name the owner"
@@ -184,6 +185,8 @@ class ClaimService:
         waits for room. Returns the claim at its target; repeated, at the target of the first call. Raises NoValidHost,
         ClaimState, StaleToken, NotFound, Settling.
         """
+        check_range("deadline_s", deadline_s, 0, MAX_DEADLINE_S)
+        check_wait(queue_timeout_s)
         return await self._migrations().move(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> Claim:
@@ -192,6 +195,7 @@ class ClaimService:
         `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
         shelved), StaleToken, NotFound, Settling.
         """
+        check_wait(queue_timeout_s)
         return (await self._migrations().unshelve(claim_id, queue_timeout_s, token))[0]
 
     async def resize(

@@ -16,9 +16,11 @@ from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
+from redsched.model.limits import check_limit
 from redsched.model.records.declared import AggregateView, ServerGroupView, SharedPoolView
 from redsched.model.records.pages import Page
 from redsched.model.records.problems import ClaimStateFacts, NotFoundFacts
+from redsched.model.validation import check_name
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
 from redsched.scheduler.hosts.over import inventories_in
@@ -41,6 +43,8 @@ class DeclaredService(ABC, Generic[View]):
     """The common part of services for declared objects: get, list and delete."""
 
     word: str
+    called: str = ""
+    """What a name is of, where that is not `word`."""
     kind: Kind
 
     def __init__(self, cells: Cells) -> None:
@@ -48,7 +52,7 @@ class DeclaredService(ABC, Generic[View]):
 
     async def tag(self, name: str) -> str:
         """Return the tag of an object's declaration, for `if_match`. Raises NotFound, Settling."""
-        home = self._home(await self._stored([name]), name)
+        home = self._home(await self._stored([self._checked(name)]), name)
         fields = (await home.store.declared.read(self.kind, [name])).get(name, {})
         tag = definition_tag(fields)
         if tag is None:
@@ -57,7 +61,10 @@ class DeclaredService(ABC, Generic[View]):
 
     async def get(self, name: str) -> View:
         """Return an object. Raises NotFound, Settling."""
-        return await self._get(await self._stored([name]), name)
+        return await self._get(await self._stored([self._checked(name)]), name)
+
+    def _checked(self, name: str) -> str:
+        return check_name(self.called or self.word, name)
 
     async def _get(self, stored: Stored, name: str) -> View:
         found = await self._views(stored, [name]) if self._is_in(stored, name) else ()
@@ -74,6 +81,7 @@ class DeclaredService(ABC, Generic[View]):
 
         `after` is the `next` of the previous page: its last name.
         """
+        check_limit(limit)
         found = await aio.gather(cell.store.declared.names(self.kind) for cell in self._homes())
         names = sorted({name for some in found for name in some if name > after and (only is None or name in only)})
         page = names[:limit]
@@ -86,7 +94,7 @@ class DeclaredService(ABC, Generic[View]):
 
         Raises NotFound, Settling, PreconditionFailed, and, unless `force`, ClaimState while it is in use.
         """
-        stored = await self._stored([name])
+        stored = await self._stored([self._checked(name)])
         view = await self._get(stored, name)
         use = self._use(view)
         home = self._home(stored, name)

@@ -6,13 +6,26 @@ from dataclasses import replace
 
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, Unavailable
-from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
+from redsched.model import (
+    AgentStamp,
+    Amounts,
+    AtDeadline,
+    Claim,
+    EndReason,
+    HostReport,
+    HostStatus,
+    ListedStatus,
+    OneOf,
+    Request,
+    values_of,
+)
 from redsched.model.conditions import IfMatch
 from redsched.model.hosts import warnings_of
+from redsched.model.limits import check_limit
 from redsched.model.records.hosts import DrainProgress, HostView, PoolView, UnmovableClaim
 from redsched.model.records.pages import Page
 from redsched.model.records.problems import ClaimStateFacts
-from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
+from redsched.model.validation import MAX_AMOUNT, check_name, check_status_reason, parse_int
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
@@ -85,6 +98,11 @@ class HostService:
         the form `key=value`. `fits` are amounts by class: hosts that decisions would give them to one claim on now.
         `after` is the `next` of the previous page: its last name. Raises InvalidRequest for invalid amounts.
         """
+        check_limit(limit)
+        if unknown := [one for one in values_of(status) if one not in set(ListedStatus)]:
+            raise InvalidRequest(f"unknown status {unknown[0][:80]!r}: use {', '.join(ListedStatus)}")
+        if unreadable := [one for one in values_of(label) if "=" not in one]:
+            raise InvalidRequest(f"label {unreadable[0][:80]!r} is not of the form key=value")
         await self._cells.catch_up()
         filters = {"zone": zone, "status": status, "trait": trait, "aggregate": aggregate, "label": label}
         request = Request(fits) if fits else None
@@ -299,6 +317,7 @@ class HostService:
         A cell whose server is away keeps nobody from a host in another one: a name is in one cell. Raises Unavailable
         if no other cell has it.
         """
+        check_name("host", name)
         cells = [self._cells.named(cell)] if cell else list(self._cells)
         found = list[tuple[Cell, HostHashes]]()
         away: Unavailable | None = None

@@ -28,7 +28,7 @@ class QuotaService(DeclaredService[QuotaView]):
     Over several cells it is the sum of values read one after another, so not of a single instant.
     """
 
-    word = "quota of project"
+    word, called = "quota of project", "project"
     kind = Kind.QUOTA
 
     def __init__(self, cells: Cells, shares: QuotaShares) -> None:

@@ -26,11 +26,6 @@ end
 local main = main_of(claim)
 local GIVES_UP = {failed = true, ['max-runtime'] = true}
 
--- Return whether a host that has not attested in this epoch may still report placements.
-local function is_unattested()
-  return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
-end
-
 local function target_of()
   for _, placement in pairs(claim.placements) do
     if placement.token == ARG.token then

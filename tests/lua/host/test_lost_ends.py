@@ -181,6 +181,33 @@ async def test_nor_does_one_whose_target_is_still_being_stopped(cell: CellStore,
     assert await states(cell, "a") == {"h1": "active"}
 
 
+@pytest.mark.parametrize("end_reason", [EndReason.FAILED, EndReason.EXPIRED, EndReason.RELEASED, EndReason.WORK_ENDED])
+@pytest.mark.parametrize("is_reported", [True, False], ids=["as it attests", "later"])
+async def test_a_claim_whose_source_is_being_stopped_is_not_closed_while_a_host_may_have_a_later_placement(
+    cell: CellStore, raw: Any, end_reason: EndReason, is_reported: bool
+) -> None:
+    """The store has lost the second move. The end on h2 is no end of the claim, which h3 runs."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    await settle(cell)
+    assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
+    before = await snapshot(raw)
+    third = await move_to(cell, "a", second, "h3")
+    await arrive(cell, "a", third)
+    epoch = await roll_back(cell, raw, before)
+    await cell.hosts.attest("h1", epoch, held=[held("a", first, ClaimStatus.ENDING, end_reason="moved")])
+    if is_reported:
+        await cell.hosts.attest("h2", epoch, ended=[done("a", second, end_reason)])
+    else:
+        await cell.hosts.attest("h2", epoch, held=[replace(held("a", second), root=first.token)])
+        assert (await cell.claims.gone("h2", "a", second.token, end_reason, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "ending moved"}
+    await cell.hosts.attest("h3", epoch, held=[replace(held("a", third), root=first.token)])
+    await settle(cell)
+    assert await states(cell, "a") == {"h1": "ending moved", "h3": "active"}
+
+
 async def test_an_id_that_the_store_has_lost_is_not_claimed_again(cell: CellStore, raw: Any) -> None:
     """Its owner does not know that all is lost, and repeats the call: it gets the answer that it would have got."""
     _, second, _ = await retried(cell, raw)

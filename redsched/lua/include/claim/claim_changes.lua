@@ -18,7 +18,8 @@ local function ended_because(claim, last)
 end
 
 -- What a claim has moved away from does not end it. If nothing else is left, the claim has ended for the reason of what
--- is freed now, so it is closed for that, whatever its hosts stop last.
+-- is freed now, so it is closed for that, whatever its hosts stop last. Not while a host has to attest: it may have a
+-- later placement, which the store has lost, and which descends from the same root.
 local OVER = {released = true, expired = true, failed = true, ['work-ended'] = true, ['max-runtime'] = true}
 
 local function close_if_over(claim)
@@ -33,7 +34,9 @@ local function close_if_over(claim)
     end
     newest = newer(placement.root, newest) and placement.root or newest
   end
-  close(claim, newest, last.op)
+  if not is_unattested() then
+    close(claim, newest, last.op)
+  end
 end
 
 local function keep_surviving(fields)

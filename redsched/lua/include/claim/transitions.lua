@@ -18,6 +18,11 @@ local function read_host_state(cell, host_key)
   return (host[2] == cell.epoch or host[3] == 'evacuate') and 'lost' or 'lost-before'
 end
 
+-- Return whether a host that has not attested in this epoch may still report placements.
+local function is_unattested()
+  return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
+end
+
 local function is_lost(host_state)
   return host_state == 'lost' or host_state == 'lost-before'
 end

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from redsched.model import EndReason
+from redsched.origin import Origin, enter, leave
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.replies import ReleaseMode, Replacement
@@ -36,7 +37,9 @@ from tests.support.builders.placements import (
     move_to,
     moved,
     settle,
+    shelved,
     states,
+    unshelved,
 )
 from tests.support.models.sums import check_sums
 
@@ -386,6 +389,23 @@ async def test_a_claim_ends_for_its_own_reason_although_what_it_was_moved_from_i
     assert await states(cell, "a") == {left.host: "ending moved"}
     assert (await cell.claims.gone(left.host, "a", left.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": f"ended {end_reason}"}
+
+
+async def test_who_has_shelved_a_claim_is_not_who_ended_it(cell: CellStore, raw: Any) -> None:
+    """It was unshelved and moved, and its work ended by itself while its source was being stopped."""
+    placed = await active(cell, "a")
+    token = enter(Origin("ops"))
+    await shelved(cell, "a", placed)
+    leave(token)
+    assert (await fields_of(raw, cell.keys.claim("a")))["closed_by"] == "ops"
+    first = await unshelved(cell, "a", placed)
+    second = await move_to(cell, "a", first, "h3")
+    await arrive(cell, "a", second)
+    await settle(cell)
+    await cell.claims.gone("h3", "a", second.token, EndReason.WORK_ENDED, {})
+    assert "closed_by" not in await fields_of(raw, cell.keys.claim("a"))
+    [(_, change)] = await raw.xrevrange(cell.keys.changes, count=1)
+    assert (change["end_reason"], change.get("reason")) == ("work-ended", None)
 
 
 async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: CellStore) -> None:

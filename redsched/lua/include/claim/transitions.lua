@@ -86,7 +86,7 @@ end
 local function close(claim, token, end_reason)
   local closed, last, retry_root = claim.fields.closed, claim.tombstone, claim.fields.retry_root
   if not closed or newer(token, closed) then
-    claim.fields.closed, claim.fields.closed_reason = token, end_reason
+    claim.fields.closed, claim.fields.closed_reason, claim.fields.closed_by = token, end_reason, nil
   elseif claim.fields.closed_reason == 'shelved' and not has_placement_after(claim, token)
       and not (last and newer(last.root, token)) and not (retry_root and newer(retry_root, token)) then
     claim.fields.closed_reason = end_reason

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from redsched.api import operations
+from redsched.api import app, operations
 from redsched.api.operations import model_of
 from redsched.operations.claims import Claims
 from redsched.operations.declared import Aggregates, Quotas, ServerGroups, SharedPools
@@ -68,6 +68,7 @@ def test_every_model_of_a_route_is_one() -> None:
 
 def test_a_route_with_a_restricted_role_needs_a_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would answer with what everybody's claims are."""
+    assert app.HANDLERS  # they are registered as the application is imported
     monkeypatch.delitem(operations._HANDLERS, Claims.list.route.key)
     with pytest.raises(LookupError, match=r"claims\.list .*register a handler"):
         operations.router(lambda _: True)

@@ -149,4 +149,8 @@ def test_help_imports_no_command() -> None:
     assert {one for one in modules if one.startswith("redsched.cli.")} == LIGHT
     heavy = ("redis", "hiredis", "pydantic", "numpy", "asyncio", "uvloop", "structlog")
     assert [one for one in modules if one.split(".")[0] in heavy] == []
-    assert {one for one in modules if one.startswith("redsched.")} - LIGHT == {"redsched.cli", "redsched.errors"}
+    assert {one for one in modules if one.startswith("redsched.")} - LIGHT == {
+        "redsched.cli",
+        "redsched.errors",
+        "redsched.exports",
+    }

@@ -220,7 +220,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     "Access": ("context", "token", "acl"),
     "Look after the store": ("init", "audit", "export", "import", "replay", "function", "upgrade"),
 }
-"""The commands under the heads of `redsched --help`, in its order."""
+"""The commands under the heads of `redsched --help`, in its order. A command that has no head is not known."""
 
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("sinfo", "node", "nodes", "machines", "pestat", "hinfo"), ("host list",)),

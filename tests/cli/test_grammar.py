@@ -128,6 +128,7 @@ def test_an_unknown_option_points_to_the_help_of_its_command() -> None:
 
 def test_each_command_is_under_one_head_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     named = [name for names in PANELS.values() for name in names]
+    assert {*NOUNS, *VERBS} - set(named) == set(), "PANELS has no head for them, so `redsched` does not know them"
     assert sorted(named) == sorted([*NOUNS, *VERBS])
     text = shown(capsys, "--help")
     assert [head for head in PANELS if f" {head} " not in text] == []

@@ -30,7 +30,7 @@ def rows(pattern: str, text: str) -> set[str]:
 def test_every_route_is_documented_and_no_other() -> None:
     paths: dict[str, dict[str, Any]] = openapi_document()["paths"]
     routes = {f"{method.upper()} {path}" for path, verbs in paths.items() for method in verbs if method in METHODS}
-    assert routes == rows(r"[A-Z]+ /.*", REST)
+    assert routes == rows(r"[A-Z]+ /.*", REST), "docs/rest.md has other rows"
 
 
 def test_every_call_of_agents_is_documented_and_no_other() -> None:
@@ -73,11 +73,12 @@ def section_of(words: str) -> str:
     """Return the section of a command, or that of its noun if it has a row for the verb; '' if neither exists."""
     noun, _, verb = words.partition(" ")
     own = sections().get(words)
-    return own if own is not None else (sections()[noun] if f"`{verb}`" in sections()[noun] else "")
+    of_noun = sections().get(noun, "")
+    return own if own is not None else (of_noun if f"`{verb}`" in of_noun else "")
 
 
 def test_every_command_is_documented_and_no_other() -> None:
-    assert [words for words in COMMANDS if not section_of(words)] == []
+    assert [words for words in COMMANDS if not section_of(words)] == [], "docs/cli.md has no section of them"
     assert sections().keys() - COMMANDS.keys() == NOUNS.keys()
 
 

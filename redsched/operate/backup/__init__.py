@@ -1,1 +1,1 @@
-"""Export, import and replay a cell."""
+"""Export and import a cell; `redsched.offline` replays an export."""

@@ -69,8 +69,8 @@ def is_reached(steps: list[Step], index: int) -> bool:
     return not step.way and step.is_named_in(before.text)
 
 
-def test_there_are_five_walks() -> None:
-    assert [walk.stem for walk in WALKS] == ["attestation", "failed-host", "release", "report", "selection"]
+def test_there_are_six_walks() -> None:
+    assert [walk.stem for walk in WALKS] == ["attestation", "command", "failed-host", "release", "report", "selection"]
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)

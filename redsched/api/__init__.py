@@ -6,6 +6,7 @@
     fast_path.py     POST /v1/selections without the router   openapi.py     what routes declare about their responses
     readiness.py     readiness of the workers                 metrics.py     every metric
 
-It uses the Scheduler and nothing below it; `redsched.serve` has the processes, connections and TLS that carry it.
+operations.py makes the routes of `redsched.operations`. They use the Scheduler; only the relay of agents' calls knows
+`redsched.store`. `redsched.serve` has the processes, connections and TLS that carry the API.
 `redsched.api.app:create_app` is the entry point.
 """

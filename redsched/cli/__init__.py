@@ -10,7 +10,8 @@
     job/ top/        `redsched run` and `logs`; `redsched top`
     up/              everything on this machine, in one command
 
-Commands call the Scheduler, as the API does, and show the same JSON.
+Commands call the Scheduler, as the API does, or the client of the API, which has the same methods; `--json` is the JSON
+of the API.
 """
 
 from redsched.cli.main import main

@@ -1,4 +1,8 @@
-"""The scheduler library: replicate, decide, claim. The API and the CLI use nothing below it."""
+"""The scheduler library: replicate, decide, claim.
+
+The API and the commands place claims through it. Of the store they use what has nothing to do with placing: the API
+the calls that it relays for agents, the commands what is about the store itself.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -40,6 +40,6 @@ def test_each_attribute_that_is_read_is_one_of_a_claim() -> None:
 
 
 @pytest.mark.parametrize("script", ["claim", "replace"])
-def test_no_script_reads_what_is_carried(script: str) -> None:
-    """Otherwise it would be an argument of its own, as `max_runtime_s` is."""
+def test_what_is_carried_is_no_argument_of_its_own(script: str) -> None:
+    """The script passes it on unseen. What it reads of the call, such as `max_runtime_s`, has a name there."""
     assert not {one.name for one in FIELDS if one.carried} & set(load_all()[script].arguments.names)

@@ -78,7 +78,7 @@ CLAIM_FIELD = Change(
             "redsched/store/codec/claim_fields.py",
             '    Field("host", PLACEMENT,',
             '    Field(\n        "note",\n        CLAIM,\n        "A note for people; absent if there is none.",\n'
-            '        matching(r"[^\\x00-\\x1f\\x7f]{1,200}"),\n        journaled=True,\n        survives=True,\n'
+            '        matching(r"[ -~]{1,64}"),\n        journaled=True,\n        survives=True,\n'
             '        carried=True,\n        absent="",\n'
             "    ),\n",
         ),
@@ -91,13 +91,13 @@ CLAIM_FIELD = Change(
             "redsched/model/request_fields.py",
             "    payload: Annotated[",
             "    note: Annotated[\n"
-            '        str, Field(max_length=200, description="A note for people, kept with the claims.")\n    ] = ""\n',
+            '        str, Field(max_length=64, description="A note for people, kept with the claims.")\n    ] = ""\n',
         ),
         Edit(
             "redsched/model/request_validation.py",
             '    check_range("max_runtime_s"',
-            "    if len(request.note) > 200 or not request.note.isprintable():\n"
-            '        raise InvalidRequest(f"note must be up to 200 printable characters, not {request.note[:80]!r}")\n',
+            "    if len(request.note) > 64 or not (request.note.isascii() and request.note.isprintable()):\n"
+            '        raise InvalidRequest(f"note must be up to 64 ASCII characters, not {request.note[:80]!r}")\n',
         ),
         Edit(
             "redsched/cli/verbs/selection.py",
@@ -109,8 +109,9 @@ CLAIM_FIELD = Change(
         Edit(
             "docs/rest.md",
             "| `claim_ids` | generated |",
-            "| `note` | none | A note for people, up to 200 characters. |\n",
+            "| `note` | none | A note for people, up to 64 characters. |\n",
         ),
+        Edit("docs/rest.md", "`max_runtime_s`, `runtime_deadline_ms`,", "`note`,\n"),
         Edit("docs/cli.md", "| `--on-exit` |", "| `--note` | A note for people, which `claim show` shows. |\n"),
         Edit("CHANGELOG.md", "- ", "- `note` of a request: a note for people, kept with its claims.\n"),
         Edit("tests/store/test_attested.py", '    "owner": "oidc:a b",', '    "note": "for Ann",\n'),
@@ -119,7 +120,9 @@ CLAIM_FIELD = Change(
     (
         "tests/cli/test_note.py",
         "tests/store/test_attested.py",
+        "tests/store/test_claim_fields.py",
         "tests/unit/documented/test_documented_keys.py",
+        "tests/unit/documented/test_documented_ways_in.py",
         "tests/unit/documented/test_documented.py",
         "tests/unit/documented/test_documented_commands.py",
         "tests/unit/test_bodies.py",

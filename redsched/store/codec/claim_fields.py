@@ -90,7 +90,7 @@ class Field:
     survives: bool = False
     family: str = ""
     carried: bool = False
-    """Whether scripts only pass it on from the request to the claim, and never read it."""
+    """Whether the scripts that place a claim only pass it on from the request. Others may read it from the claim."""
     absent: str | None = None
     """For a carried field: the value that is not written, because a claim without the field has it."""
     attribute: str | None = None

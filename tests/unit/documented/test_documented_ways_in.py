@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from redsched.cli.groups import load
 from redsched.errors import RedschedError
 from redsched.model import Request
 from redsched.model.record import adapter
+from redsched.requests.reports import HeldClaimBody
 from redsched.store.agent_calls import CALLS
 from tests.support.openapi import openapi_document
 
@@ -51,7 +53,15 @@ def test_every_problem_type_is_documented_and_no_other() -> None:
 
 def test_every_field_of_a_request_is_documented_and_no_other() -> None:
     request = REST.split("## A request")[1].split("## A report")[0]
-    assert rows(r"\w+", request) - {"1", "120"} == adapter(Request).json_schema()["properties"].keys()
+    documented = rows(r"\w+", request) - {"1", "120"}
+    assert documented == adapter(Request).json_schema()["properties"].keys(), "the table of `A request` in docs/rest.md"
+
+
+def test_every_field_of_a_claim_in_a_report_is_documented() -> None:
+    """An agent that does not know one loses it when the store loses its data."""
+    report = REST.split("\n## A report")[1].split("\n## ")[0]
+    named = set(re.findall(r"`(\w+)`", report))
+    assert {one.name for one in fields(HeldClaimBody) if one.init} - named == set(), "`A report` in docs/rest.md"
 
 
 COMMANDS = entries()

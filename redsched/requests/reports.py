@@ -30,8 +30,16 @@ PLAIN_BYTES = 64 * 1024
 _LEFT_OUT = {ALTERNATES, "gang", "gang_members", "gang_on_exit", "log", "resized_from", "restarts"}
 """Journaled fields that reports do not have: the hosts are in `alternates`, and the others are for redsched's agent."""
 _DEFAULTS = {one.name: one.default for one in fields(Claim)}
+
+
+def _default_of(name: str) -> Any:
+    if name not in _DEFAULTS:
+        raise TypeError(f"agents journal {name}, which Claim has no attribute for: add it, or the field to _LEFT_OUT")
+    return _DEFAULTS[name]
+
+
 _PLAIN = [
-    (one.name, Annotated[one.kind.given, Field(description=one.doc)], _DEFAULTS[one.attribute or one.name])
+    (one.name, Annotated[one.kind.given, Field(description=one.doc)], _default_of(one.attribute or one.name))
     for one in FIELDS
     if one.kind and one.journaled and one.name not in _LEFT_OUT
 ]

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Request
-from redsched.model.records.plans import Aim
+from redsched.model.records.plans import Aim, planned
 from redsched.model.types import GivenHost, GivenName, GivenToken, Need
 from redsched.model.validation import check_topology
 from redsched.pacing import paced
@@ -28,10 +28,13 @@ def _topology_or_none(value: str) -> str:
     return check_topology(value) if value else value
 
 
+PlannedRequest = Annotated[Request, AfterValidator(planned)]
+
+
 class CapacityBody(Strict):
     """The request to count, and whether to look at failures too."""
 
-    request: Annotated[Request, Field(description="The body of a selection, without claim ids.")]
+    request: Annotated[PlannedRequest, Field(description="The body of a selection, without claim ids.")]
     n_plus_one: Annotated[
         str,
         AfterValidator(_topology_or_none),
@@ -79,7 +82,9 @@ class AddingBody(Strict):
     """The hosts to be added, and the request of which to count how many fit then."""
 
     hosts: Annotated[tuple[NewHost, ...], Field(min_length=1, max_length=MAX_NEW_HOSTS, description="The new hosts.")]
-    request: Annotated[Request | None, Field(description="The body of a selection, to count before and after.")] = None
+    request: Annotated[
+        PlannedRequest | None, Field(description="The body of a selection, to count before and after.")
+    ] = None
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -121,7 +126,7 @@ class RebalanceBody(Strict):
     aim: Annotated[Aim, Field(alias="for", description="request, waiting, drain or policy.")]
     max_moves: Annotated[int, Field(ge=1, le=MAX_MOVES, strict=True, description="The most moves.")] = 10
     request: Annotated[
-        Request | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
+        PlannedRequest | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
     ] = None
     hosts: Annotated[
         tuple[GivenHost, ...], Field(max_length=MAX_HOSTS, description="For `drain`: the hosts to be emptied.")

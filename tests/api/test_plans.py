@@ -69,7 +69,7 @@ async def test_further_hosts(api: httpx.AsyncClient) -> None:
 
 async def test_bad_bodies_are_refused(api: httpx.AsyncClient) -> None:
     for body, words in (
-        ({"request": {**NEED, "claim_ids": ["mine"]}}, "claim_ids"),
+        ({"request": {**NEED, "claim_ids": ["mine"]}}, "request: claim_ids belong to one selection"),
         ({"request": NEED, "n_plus_one": "rack"}, "n_plus_one: by 'rack' is not a topology"),
         ({"request": NEED, "n_plus_one": 3}, "n_plus_one: "),
         ({"request": {}}, "request"),

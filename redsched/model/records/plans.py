@@ -7,7 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from redsched.errors import InvalidRequest
 from redsched.model.decision_note import ReasonCount
+from redsched.model.request import Request
+
+
+def planned(request: Request) -> Request:
+    """Return the request of a plan. Raises InvalidRequest if it has claim ids."""
+    if request.claim_ids:
+        raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
+    return request
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,16 @@ from typing import Any, TypeVar, cast
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_COUNT, HostReport, Request
 from redsched.model.limits import check_range
-from redsched.model.records.plans import AddingPlan, Aim, Applied, CapacityPlan, LeavingPlan, Move, RebalancePlan
+from redsched.model.records.plans import (
+    AddingPlan,
+    Aim,
+    Applied,
+    CapacityPlan,
+    LeavingPlan,
+    Move,
+    RebalancePlan,
+    planned,
+)
 from redsched.model.validation import MAX_AMOUNT, check_name, check_topology
 from redsched.operate.plans.cell_copy import CellCopy
 from redsched.operate.plans.live import MAX_CLAIMS, MAX_LEAVING, Known, read_known
@@ -197,9 +206,7 @@ class PlanService:
         raise AssertionError
 
     async def _with_hints(self, request: Request) -> Request:
-        if request.claim_ids:
-            raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
-        return await with_hints(request, self._cells)
+        return await with_hints(planned(request), self._cells)
 
     async def _leave(self, hosts: Collection[str], gone: bool) -> LeavingPlan:
         if not hosts:

@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 
 from redsched.model import Claim, GangOnExit, OnExit, Request
+from redsched.model.request import _OF_THE_ANSWER
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.claim_fields import FIELDS, attributes_in, carried, carried_by
 
@@ -43,3 +44,8 @@ def test_each_attribute_that_is_read_is_one_of_a_claim() -> None:
 def test_what_is_carried_is_no_argument_of_its_own(script: str) -> None:
     """The script passes it on unseen. What it reads of the call, such as `max_runtime_s`, has a name there."""
     assert not {one.name for one in FIELDS if one.carried} & set(load_all()[script].arguments.names)
+
+
+def test_what_is_carried_is_part_of_the_digest() -> None:
+    """Requests of one digest may be claimed by one call, with what the first of them carries."""
+    assert not {one.name for one in FIELDS if one.carried} & _OF_THE_ANSWER

@@ -14,7 +14,10 @@ from typing import Any
 
 
 def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package. They read its source, where type checkers find the imports."""
+    """Return `__getattr__` and `__dir__` of a package.
+
+    They read its code, in which the imports for type checkers are too: an application may be frozen without its source.
+    """
 
     @cache
     def modules() -> dict[str, str]:
@@ -23,7 +26,7 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     def get(name: str) -> Any:
         if name == "__all__":
             return sorted(modules())
-        # Exports are classes: `from redsched import logs` asks for a submodule, and reads no source.
+        # Exports are classes: `from redsched import logs` asks for a submodule, and reads no code.
         if name[:1].isupper() and name in modules():
             return getattr(import_module(modules()[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -33,11 +36,13 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 def _checked_imports(package: str) -> dict[str, str]:
     """Return the module of each name that a package imports for type checkers."""
-    import ast  # here: commands over REST read no names
-    import linecache  # inspect.getsource looks at every module first, which takes longer than some commands
+    import dis  # here: commands over REST read no names
 
-    module = sys.modules[package]
-    source = "".join(linecache.getlines(str(module.__file__), vars(module)))
-    checked = (node for node in ast.parse(source).body if isinstance(node, ast.If))
-    imports = (node for one in checked for node in one.body if isinstance(node, ast.ImportFrom))
-    return {alias.name: node.module or "" for node in imports for alias in node.names}
+    loader: Any = sys.modules[package].__loader__
+    found, module = dict[str, str](), ""
+    for step in dis.get_instructions(loader.get_code(package)):
+        if step.opname == "IMPORT_NAME":
+            module = str(step.argval)
+        elif step.opname == "IMPORT_FROM" and module.startswith("redsched.") and step.argval[:1].isupper():
+            found[step.argval] = module
+    return found

@@ -1,7 +1,9 @@
 """Packages export names that are imported on first access."""
 
+import compileall
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +30,15 @@ def test_a_package_loads_nothing_that_it_exports() -> None:
     program = "import sys, redsched; print('redsched.model' in sys.modules, redsched.Request.__name__)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["False", "Request"]
+
+
+def test_a_package_without_its_source_exports_the_same(tmp_path: Path) -> None:
+    """As frozen applications have it."""
+    source = tmp_path / "redsched_copy" / "__init__.py"
+    source.parent.mkdir()
+    source.write_text(Path(redsched.__file__).read_text())
+    assert compileall.compile_file(source, quiet=1, legacy=True)
+    source.unlink()
+    program = "import redsched_copy, redsched; print(redsched_copy.__all__ == redsched.__all__, redsched_copy.Request)"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout.split(maxsplit=1) == ["True", f"{Request}\n"]

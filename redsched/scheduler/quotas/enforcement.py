@@ -83,9 +83,8 @@ class Quotas:
         `besides`: what else is to be counted. Writes nothing.
         """
         try:
-            from redsched.decide.scoring.demand import (
-                taken_by,  # with all rules and NumPy, which commands about claims do without
-            )
+            # With all rules and NumPy, which commands about claims do without.
+            from redsched.decide.scoring.demand import taken_by
 
             total = Counter({**taken_by(request), CLAIMS: request.places})
             total.update(besides)

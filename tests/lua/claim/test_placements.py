@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import EndReason
+from redsched.model import EndReason, GangOnExit
 from redsched.origin import Origin, enter, leave
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -389,6 +389,27 @@ async def test_a_claim_ends_for_its_own_reason_although_what_it_was_moved_from_i
     assert await states(cell, "a") == {left.host: "ending moved"}
     assert (await cell.claims.gone(left.host, "a", left.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": f"ended {end_reason}"}
+
+
+@pytest.mark.parametrize("is_called_off", [False, True])
+async def test_the_end_of_such_a_claim_concerns_its_gang(cell: CellStore, raw: Any, is_called_off: bool) -> None:
+    """Whatever it was moved from is stopped last: its end is not that of a move."""
+    call = call_of(await cell.tick(), member("a", "h1"), member("b", "h1"), gang_on_exit=GangOnExit.RELEASE)
+    first, second = (await cell.claims.place(replace(call, is_gang=True))).placed
+    await arrive(cell, "a", first)
+    await arrive(cell, "b", second)
+    gang = (await fields_of(raw, cell.keys.claim("a")))["gang"]
+    [target] = (await ask_again(cell, "a", "h2", Replacement("h1", first.token, MOVED, gang=gang))).placed
+    if is_called_off:
+        await cell.claims.accept("h2", "a", target.token, HOUR_S)
+        await cell.claims.release("h2", "a", target.token)
+    else:
+        await arrive(cell, "a", target)
+        await settle(cell)
+    runs, left = (first, target) if is_called_off else (target, first)
+    await cell.claims.gone(runs.host, "a", runs.token, EndReason.WORK_ENDED, {})
+    await cell.claims.gone(left.host, "a", left.token, EndReason.RELEASED, {})
+    assert (await fields_of(raw, cell.keys.claim("a")))["gang_exit"] == "release"
 
 
 async def test_who_has_shelved_a_claim_is_not_who_ended_it(cell: CellStore, raw: Any) -> None:

@@ -172,6 +172,17 @@ def _refusal(error: RedschedError) -> Any:
 
 
 def _as_unreadable(of_store: Any, of_api: Any) -> Any:
-    """Return the outcome on a store; if both refuse what the API could not read, as that says: it names the field."""
+    """Return the outcome on a store; what the API could not read, it may refuse in words of its own."""
     both = of_store[0] == of_api[0] == "InvalidRequest"
-    return of_api if both and "errors" in of_api[2] else of_store
+    return of_api if both and "errors" in of_api[2] and _is_about_the_same(of_store, of_api) else of_store
+
+
+def _is_about_the_same(of_store: Any, of_api: Any) -> bool:
+    """Return whether the text of a store names the field, or the value, of one of the errors of the API."""
+    (_, text), (_, errors) = of_store[1], of_api[2]["errors"]
+    for _, error in errors:
+        (_, name), (_, message) = error["field"], error["message"]
+        value = message.rpartition(", not ")[2].strip("'").partition("=")[0]
+        if value in text or any(word in text for word in re.findall(r"[a-z_]{4,}", name)):
+            return True
+    return False

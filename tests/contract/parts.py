@@ -151,6 +151,8 @@ def comparable(value: Any, name: str = "") -> Any:
     """Return a value so that equal ones have the same types too, without what differs between two fleets."""
     if name in DIFFERS or (value and name.endswith("_ms")):
         return "different"
+    if isinstance(value, RedschedError):
+        return _refusal(value)
     if is_dataclass(value) and not isinstance(value, type):
         kind = WITH_CLAIMS.get(type(value), type(value))
         shown = adapter(kind).dump_python(value)  # without what JSON does not show

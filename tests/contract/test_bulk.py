@@ -55,5 +55,16 @@ async def test_releasing_at_once(play: Play) -> None:
 
 
 @contract(Bulk.unshelve)
+async def test_results_with_problems(play: Play) -> None:
+    """One claim is refused, and the other is unshelved."""
+    for name, vcpu in (("big", 8), ("small", 1)):
+        one = await play.placed(name, {"VCPU": vcpu})
+        await play.fleet.claims.shelve(name, one.token or "")
+    await play.placed("holds", {"VCPU": 2}, project="ops", hosts=frozenset({"h1"}))
+    found = await play.does(WEB)
+    assert [one.outcome for one in found.results] == ["refused", "unshelved"]
+
+
+@contract(Bulk.unshelve)
 async def test_another_state(play: Play) -> None:
     await play.refuses(InvalidRequest, ClaimFilter(project="web", state="active"))

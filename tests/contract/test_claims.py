@@ -19,6 +19,7 @@ async def test_listing(play: Play) -> None:
     await play.does(state=["claimed", "active"], owner="", claimed_before_ms=2**50, claimed_after_ms=1)
     await play.does(state="shelved", project=["web", "ops"])
     await play.refuses(NotFound, cell="elsewhere")
+    await play.refuses(InvalidRequest, owner="@me")
     await play.refuses(InvalidRequest, state="ended")
     await play.refuses(InvalidRequest, state="running")
     await play.refuses(InvalidRequest, state="shelved", host="h1")

@@ -291,4 +291,4 @@ async def test_without_authentication_nobody_owns_claims_and_nobody_is_me(clean_
         assert (await client.post("/v1/selections", json={**ASKED, "claim_ids": ["a"]})).status_code == 201
         assert (await client.get("/v1/claims/a")).json()["owner"] == ""
         problem = check_problem(await client.get("/v1/claims?owner=@me"), 422, "invalid-request")
-        assert "does not authenticate" in problem["detail"]
+        assert "nobody is known here: name the owner" in problem["detail"]

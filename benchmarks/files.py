@@ -168,14 +168,14 @@ def over_rest(listener: socket.socket) -> Iterator[Row]:
             with started(command) as ran:
                 commands.append(received(ran))
             served.append(since())
-        yield common("redsched claim list over REST: the command", commands)
-        yield common("redsched claim list over REST: the worker", served)
+        yield common("claim list over REST: the command", commands)
+        yield common("claim list over REST: the worker", served)
 
 
 def over_the_store() -> Row:
     """Return the row of the command that reads the store itself."""
     with started(command) as ran:
-        return common("redsched claim list over the store", [received(ran)])
+        return common("claim list over the store", [received(ran)])
 
 
 async def report(url: str) -> None:

@@ -47,6 +47,6 @@ def test_a_selection_and_a_list_of_claims_are_followed_through_their_processes()
     run = (sys.executable, "-m", "benchmarks.files", "--json")
     rows = {row["what"]: row for row in json.loads(subprocess.run(run, check=True, capture_output=True).stdout)}
     assert len(rows) == 4
-    assert "cli/verbs/claims.py" in rows["redsched claim list over REST: the command"]["run"]
+    assert "cli/verbs/claims.py" in rows["claim list over REST: the command"]["run"]
     assert "api/routes/selections.py" in rows["a selection of a new shape over REST: the worker"]["run"]
     assert all(row["loaded"] > len(row["run"]) for row in rows.values())

@@ -46,6 +46,8 @@ DIFFERS: Mapping[str, str] = {
     "actor": "the API says what it knows of its caller",
     "watch": "is a path of the API",
     "memory_bytes": "of the store: changes by itself",
+    "schedulers": "in the status: each fleet has another one",
+    "slowest": "in the status: of two hosts that have just reported",
 }
 """Fields, and facts of errors, whose values differ between both fleets, and why. Times do too: fields in ms."""
 NAMES_TIME = re.compile(r"\b\d{13}-[0-9a-f]+([.:]\d+)?")

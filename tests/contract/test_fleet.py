@@ -17,6 +17,7 @@ from redsched.model.records.capacity import CapacityBy
 from redsched.operations.fleet import Fleet
 from redsched.release import release
 from tests.contract.parts import Play, contract, over_rest
+from tests.support.waiting import wait_until
 
 ONE = Request({"VCPU": 1}, claim_ids=("one",), project="web")
 
@@ -100,6 +101,10 @@ async def test_capacity(play: Play) -> None:
 
 @contract(Fleet.status)
 async def test_status(play: Play) -> None:
+    async def is_announced() -> bool:
+        return bool((await play.fleet.status()).cells[0].schedulers)
+
+    await wait_until(is_announced, what="a scheduler has announced itself")
     await play.does()
     await play.fleet.hosts.write_off("h1", force=True)
     await play.does()

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 
 from redsched.api.access.changes import ClaimProjects
 from redsched.model.records.changes import Change
@@ -111,15 +112,17 @@ async def expiring(api: Callers, folder: Path, life_s: float) -> float:
     return until_s
 
 
-async def test_the_project_of_an_id_that_is_used_again_in_another_epoch_is_read_again() -> None:
+async def test_the_project_of_an_id_that_is_used_again_in_another_epoch_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The new epoch has not come as far as the one before: its change is the later one all the same."""
     owner = "web"
 
-    class Claims:
-        async def find(self, claim_id: str) -> SimpleNamespace:
-            return SimpleNamespace(project=owner)
+    async def found(cells: object, claim_id: str) -> tuple[None, SimpleNamespace]:
+        return None, SimpleNamespace(project=owner)
 
-    projects = ClaimProjects(SimpleNamespace(claims=Claims()))  # type: ignore[arg-type] # all of it that is used
+    monkeypatch.setattr("redsched.api.access.changes.find_claim", found)
+    projects = ClaimProjects(SimpleNamespace(cells=None))  # type: ignore[arg-type] # all of it that is used
     before = Change("c1", 90, "host", "h1", 9, "claimed", {"claim": "a"}, "c1:1-a:90")
     after = Change("c1", 20, "host", "h1", 3, "claimed", {"claim": "a"}, "c1:2-b:20")
     assert await projects.of(before) == "web"

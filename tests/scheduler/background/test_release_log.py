@@ -206,7 +206,7 @@ async def test_an_end_that_its_caller_was_not_told_does_not_end_a_later_place(
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         with monkeypatch.context() as failing:
-            failing.setattr(scheduler.cells, "release_elsewhere", unavailable)
+            failing.setattr("redsched.scheduler.claims.migration.release_elsewhere", unavailable)
             with pytest.raises(StoreUnavailable):
                 await scheduler.claims.fail(claim_id, token, alternates)
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
